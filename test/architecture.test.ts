@@ -37,7 +37,7 @@ const INNER: Readonly<Record<string, Levels>> = {
   flow: [['atoms'], ['patterns'], ['compile'], ['drawing'], ['']],
   zookeeper: [['protocol'], ['connection'], ['session'], ['watches'], [''], ['recipes']],
   board: [
-    ['model'],
+    ['model', 'contract'],
     ['backends', 'queue', 'records'],
     ['limits', 'schedules'],
     ['view'],
@@ -51,11 +51,11 @@ const INNER: Readonly<Record<string, Levels>> = {
   conductor: [['boards', 'claiming', 'services'], ['runs'], ['isolation'], [''], ['daemon']],
 }
 
-/** `Job` and `Claim` refer to each other, so these two folders of one level do import each other. */
-const MUTUAL: readonly string[] = ['board/claims', 'board/api']
-
-/** The contract of the backends is written in terms of the model, and is on the model's level. */
-const CONTRACT = 'board/backend.ts'
+/**
+ * Folders of one level that import each other: `Job` and `Claim` refer to each other, and the contract of the backends is written in terms of the
+ * model, which names what backends store.
+ */
+const MUTUAL: readonly string[] = ['board/claims', 'board/api', 'board/model', 'board/contract']
 
 /** Files that put a folder together: they import from every level of it. */
 const ASSEMBLERS: readonly string[] = ['index.ts', 'internal.ts', 'open.ts', 'memory-place.ts']
@@ -68,7 +68,7 @@ const OPEN_FOLDERS: readonly string[] = ['core']
 
 /** Folders that hold one backend each, with what a backend may import of the folder around it. */
 const BACKENDS: Readonly<Record<string, (file: string) => boolean>> = {
-  'board/backends': (file) => file === CONTRACT || /^board\/(model|backends)\/[^/]+$/.test(file),
+  'board/backends': (file) => /^board\/(model|backends|contract)\/[^/]+$/.test(file),
   persistence: (file) => /^persistence\/(codecs\/)?[^/]+$/.test(file) && !ASSEMBLERS.includes(basename(file)),
 }
 
@@ -211,7 +211,6 @@ function topOf(file: string): string {
 
 /** Returns the part of a folder that a file is in: a subfolder, or the empty name for the folder's own files. */
 function partOf(folder: string, file: string): string {
-  if (file === CONTRACT) return 'model'
   const rest = file.slice(folder.length + 1)
   return rest.includes('/') ? rest.slice(0, rest.indexOf('/')) : ''
 }

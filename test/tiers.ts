@@ -28,7 +28,11 @@ export const VARIANTS: readonly VariantFiles[] = [
   },
   {
     what: 'guides and examples whose features have tests of their own, and which take servers with certificates or several daemons',
-    files: ['test/guides/security.test.ts', 'test/guides/zookeeper-client.test.ts', 'test/examples/deployments.test.ts'],
+    files: [
+      'test/guides/security.test.ts',
+      'test/guides/zookeeper-client.test.ts',
+      'test/examples/deployments.test.ts',
+    ],
   },
   {
     what: 'the parts of the contract that a window of three jobs can change: each backend has tests of its own of the window',

@@ -5,9 +5,9 @@ import { isMisspelt } from '../core/texts.ts'
 import { assertParameters, parseUri, type ResourceUri } from '../core/uri.ts'
 import { JobBoard } from './api/job-board.ts'
 import { assertBoolean, type BoardOptions, boardSettings } from './api/options.ts'
-import type { Backend } from './backend.ts'
 import { MemoryBackend, memorySpace } from './backends/memory/index.ts'
 import type { SecurityOptions } from './backends/zookeeper/index.ts'
+import type { Backend } from './contract/index.ts'
 import type { BoardSide } from './copy/sides.ts'
 
 /** Options of `openBoard`: the owner's name, credentials, and the access list of a board that is created. */

@@ -3,11 +3,11 @@
  * told `go`, and ends with a line of JSON.
  */
 import { JobBoard } from '../../src/board/api/job-board.ts'
-import type { Backend } from '../../src/board/backend.ts'
 import { postgresBackend } from '../../src/board/backends/postgres/index.ts'
 import { redisBackend } from '../../src/board/backends/redis/index.ts'
 import { sqliteBackend } from '../../src/board/backends/sqlite/index.ts'
 import { zooKeeperBackend } from '../../src/board/backends/zookeeper/index.ts'
+import type { Backend } from '../../src/board/contract/index.ts'
 import { parseUri, type ResourceUri } from '../../src/core/uri.ts'
 import { apart, now, sideBySide, whenTold } from './part-child.ts'
 

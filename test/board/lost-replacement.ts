@@ -1,6 +1,6 @@
 /** What becomes of a post that replaces a job, and whose answer is lost. */
 import { JobBoard } from '../../src/board/api/job-board.ts'
-import type { Backend } from '../../src/board/backend.ts'
+import type { Backend } from '../../src/board/contract/index.ts'
 import type { PostedJob } from '../../src/board/index.ts'
 import { refresh } from './jobs.ts'
 

@@ -1,6 +1,6 @@
 /** A write of a record together with a post, for tests that break it off in the middle. */
 import { expect } from 'vitest'
-import type { Written } from '../../src/board/backend.ts'
+import type { Written } from '../../src/board/contract/index.ts'
 import type { JobBoard } from '../../src/board/index.ts'
 import { makePosting } from '../../src/board/model/posting.ts'
 import type { RecordKind } from '../../src/board/records/record-store.ts'

@@ -1,7 +1,7 @@
 /** The memory backend with its answers, its requests and its news under a test's control: races made to happen. */
 import { JobBoard } from '../../src/board/api/job-board.ts'
-import type { Backend, BackendSink, BoardChange, BoardListing, Entity } from '../../src/board/backend.ts'
 import { MemoryBackend, memorySpace } from '../../src/board/backends/memory/index.ts'
+import type { Backend, BackendSink, BoardChange, BoardListing, Entity } from '../../src/board/contract/index.ts'
 import { createDeferred, type Deferred } from '../../src/core/async/abort.ts'
 
 type Method = 'post' | 'claim' | 'settle' | 'list' | 'read' | 'register' | 'unregister'

@@ -2,8 +2,8 @@
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
 import { JobBoard } from '../../src/board/api/job-board.ts'
-import type { BackendSink, HealthEvent } from '../../src/board/backend.ts'
 import { MemoryBackend, memorySpace } from '../../src/board/backends/memory/index.ts'
+import type { BackendSink, HealthEvent } from '../../src/board/contract/index.ts'
 import { input, linear, startConductor, task } from '../../src/index.ts'
 
 class ReportingBackend extends MemoryBackend {

@@ -1,6 +1,6 @@
 /** How a conductor is shown on the board while connections and sessions come and go. */
 import { describe, expect, onTestFinished } from 'vitest'
-import type { Entity } from '../../src/board/backend.ts'
+import type { Entity } from '../../src/board/contract/index.ts'
 import { createDeferred } from '../../src/core/async/abort.ts'
 import { type JobBoard, openPersistence, startConductor } from '../../src/index.ts'
 import { zookeeperPlace } from '../board/boards.ts'

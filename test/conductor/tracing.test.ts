@@ -14,7 +14,7 @@ import {
 } from '../../src/index.ts'
 import { compiled } from '../support/compiled.ts'
 import { linksOf, openSdk } from '../telemetry/sdk.ts'
-import { usual as test, } from '../variant.ts'
+import { usual as test } from '../variant.ts'
 import { services, traced } from './isolation/traced-flows.ts'
 
 async function openScene({

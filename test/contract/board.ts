@@ -3,7 +3,7 @@
  * The parts are in `board/`, by what they are about.
  */
 import { afterEach, beforeEach, describe } from 'vitest'
-import type { BackendCapabilities } from '../../src/board/backend.ts'
+import type { BackendCapabilities } from '../../src/board/contract/index.ts'
 import type { Job, JobBoard, OpenBoardOptions } from '../../src/board/index.ts'
 import { batchChangesContract } from './board/batch-changes.ts'
 import { batchesContract } from './board/batches.ts'

@@ -7,7 +7,7 @@ import { parseUri } from '../../src/core/uri.ts'
 import { openPersistence } from '../../src/persistence/index.ts'
 import { PostgresConnection, PostgresPool, parsePostgresLocation } from '../../src/postgres/index.ts'
 import { type PostgresServer, startPostgres } from '../support/postgres.ts'
-import { usual as test, } from '../variant.ts'
+import { usual as test } from '../variant.ts'
 
 let server: PostgresServer
 beforeAll(async () => {

@@ -18,7 +18,7 @@
 import { BatchCommit } from '../../core/async/group-commit.ts'
 import { keepNewest } from '../../core/collections/keep-newest.ts'
 import { InvalidState, NotFound } from '../../core/errors.ts'
-import type { Backend } from '../backend.ts'
+import type { Backend } from '../contract/index.ts'
 import { type Dependency, type NamedDependency, type PostDependency, parseDependencies } from '../model/dependencies.ts'
 import type { EndedJob } from '../model/ended-job.ts'
 import { Job } from './job.ts'

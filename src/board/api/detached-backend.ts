@@ -3,7 +3,7 @@
  * callers share: without this wrapper, they would belong to the trace of the first caller for as long as the board is open.
  */
 import type { Tracer } from '../../core/tracing.ts'
-import type { Backend } from '../backend.ts'
+import type { Backend } from '../contract/index.ts'
 
 /** The parts of a backend that send requests, too. */
 const PARTS: ReadonlySet<string | symbol> = new Set(['sections', 'batches'] satisfies (keyof Backend)[])

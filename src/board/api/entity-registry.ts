@@ -2,7 +2,7 @@
 import { retryUntilAborted } from '../../core/async/retry.ts'
 import { asError, Duplicate, JobboardError, NotConnected, NotFound } from '../../core/errors.ts'
 import { newUuid } from '../../core/uuid.ts'
-import type { Backend, Entity } from '../backend.ts'
+import type { Backend, Entity } from '../contract/index.ts'
 import { assertMetadata } from '../model/entity-metadata.ts'
 import { assertEntity } from './options.ts'
 

@@ -1,6 +1,7 @@
 /** Routes the reports of the backend to the view, the claims, the entities and the listeners, and keeps the newest state. */
-import type { BackendSink, BoardSessionEvent, SessionState } from '../backend.ts'
+
 import type { ClaimManager } from '../claims/claim-manager.ts'
+import type { BackendSink, BoardSessionEvent, SessionState } from '../contract/index.ts'
 import type { BoardRecords } from '../records/board-records.ts'
 import type { LiveView } from '../view/live-view.ts'
 import type { BatchWaits } from './batches/batch-waits.ts'

@@ -4,7 +4,7 @@ import { Emitter } from '../../core/events.ts'
 import { describeError } from '../../core/failure.ts'
 import type { Logger } from '../../core/log.ts'
 import { defined } from '../../core/options.ts'
-import type { SessionState } from '../backend.ts'
+import type { SessionState } from '../contract/index.ts'
 import type { Job } from './job.ts'
 
 /** An event of a job, caused by any board object. */

@@ -2,7 +2,7 @@
 import { InvalidArgument } from '../../core/errors.ts'
 import { assertOptions } from '../../core/options.ts'
 import { toDate } from '../../core/time.ts'
-import type { Backend } from '../backend.ts'
+import type { Backend } from '../contract/index.ts'
 import type { Attempt } from '../model/attempts.ts'
 import { isCancellation, type EndedJob as StoredEndedJob } from '../model/ended-job.ts'
 

@@ -23,12 +23,12 @@ import { assertOptions, defined } from '../../core/options.ts'
 import { type AlarmClock, systemAlarmClock, toDate } from '../../core/time.ts'
 import { newUuid } from '../../core/uuid.ts'
 import type { AnyFlow, Flow } from '../../flow/index.ts'
-import type { Backend, BackendCapabilities, Cancellation, Entity, SessionState } from '../backend.ts'
 import type { Claim } from '../claims/claim.ts'
 import { ClaimManager } from '../claims/claim-manager.ts'
 import { Claimer } from '../claims/claimer.ts'
 import type { ReleasedClaim } from '../claims/release-claim.ts'
 import type { AbandonOptions, TrashOptions } from '../claims/settle-options.ts'
+import type { Backend, BackendCapabilities, Cancellation, Entity, SessionState } from '../contract/index.ts'
 import type { DeclaredLimits, DeclareLimitsReport } from '../limits/declare.ts'
 import { LimitBook } from '../limits/limit-book.ts'
 import { Limits } from '../limits/limits.ts'
@@ -244,7 +244,6 @@ export class JobBoard implements AsyncDisposable {
 
   /** @internal The milliseconds for which what this board holds is certainly held; infinite where this is not known. */
   get sessionLeft(): number {
-    if (!this.#backend.sessionLeft) return Number.POSITIVE_INFINITY
     return this.#backend.sessionLeft() ?? 0
   }
 
@@ -285,7 +284,7 @@ export class JobBoard implements AsyncDisposable {
    */
   async readClock(): Promise<number> {
     this.#lifecycle.assertRunning()
-    await this.#backend.readClock?.()
+    await this.#backend.readClock()
     return this.#backend.now()
   }
 
@@ -868,7 +867,7 @@ export class JobBoard implements AsyncDisposable {
     this.#limits ??= new Limits({
       ...{ uri: this.uri, who: this.who, records: this.records, capabilities: this.#backend.capabilities },
       now: () => this.#backend.now(),
-      readClock: async () => this.#backend.readClock?.(),
+      readClock: () => this.#backend.readClock(),
       use: (keys) => this.#backend.limitUse(keys),
       revision: () => this.#backend.limitsRevision(),
       applyRate: async (request) => void (await this.#backend.takeTokens(request)),

@@ -1,5 +1,5 @@
 /** Reads which jobs a job waits for, and which wait for it. */
-import type { Backend } from '../backend.ts'
+import type { Backend } from '../contract/index.ts'
 import { Job } from './job.ts'
 import type { Lookup } from './lookup.ts'
 import { readJobs } from './read-jobs.ts'

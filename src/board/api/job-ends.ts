@@ -8,7 +8,7 @@
  * | nothing any more | undefined | undefined |
  */
 import type { AnyFlow } from '../../flow/index.ts'
-import type { Backend } from '../backend.ts'
+import type { Backend } from '../contract/index.ts'
 import type { EndedJob } from '../model/ended-job.ts'
 import { decodeKeptResults } from '../model/kept-results.ts'
 import { collectLogged, type LoggedFlow, type ResultLogbooks, readLoggedFlow } from './job-result.ts'

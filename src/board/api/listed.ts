@@ -1,5 +1,5 @@
 /** Filters and sorts the jobs of a board for `jobs`: in claim order, including claimed ones. */
-import type { StoredJob } from '../backend.ts'
+import type { StoredJob } from '../contract/index.ts'
 import { type ClaimOrderKey, compareClaimOrder, type Priority } from '../model/claim-order.ts'
 import type { JobEntry } from '../model/entry.ts'
 import type { Size } from '../model/posting.ts'

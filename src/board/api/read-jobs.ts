@@ -1,5 +1,5 @@
 /** Reads the postings that the view does not keep current, for `find` and `jobs`. */
-import type { Backend, StoredJob } from '../backend.ts'
+import type { Backend, StoredJob } from '../contract/index.ts'
 import type { JobEntry } from '../model/entry.ts'
 import { hasDroppedDetails } from '../model/posting.ts'
 import { Job } from './job.ts'

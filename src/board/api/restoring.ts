@@ -1,7 +1,7 @@
 /** Restores jobs from the trash, with those that went there because of them. */
 import { Duplicate, InvalidState, NotFound } from '../../core/errors.ts'
 import { assertOptions } from '../../core/options.ts'
-import type { Backend } from '../backend.ts'
+import type { Backend } from '../contract/index.ts'
 import type { DependencyResolver } from './dependency-resolver.ts'
 import { assertBoolean } from './options.ts'
 import { toRestored } from './posting/taken-key.ts'

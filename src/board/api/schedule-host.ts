@@ -1,8 +1,8 @@
 /** Gives schedules what they need of their board. */
 import { NotFound } from '../../core/errors.ts'
 import { systemAlarmClock } from '../../core/time.ts'
-import type { Backend } from '../backend.ts'
 import type { ClaimManager } from '../claims/claim-manager.ts'
+import type { Backend } from '../contract/index.ts'
 import type { BoardRecords } from '../records/board-records.ts'
 import type { ScheduleHost } from '../schedules/schedule-host.ts'
 import type { Lookup } from './lookup.ts'
@@ -24,7 +24,7 @@ export function toScheduleHost({ backend, who, records, lookup, claims }: Schedu
     },
     clock: backend.clock ?? systemAlarmClock,
     now: () => backend.now(),
-    readClock: async () => backend.readClock?.(),
+    readClock: () => backend.readClock(),
     async cancelJob(uuid, reason) {
       try {
         await claims.cancel(await lookup.toOwnEntry(await lookup.find(uuid)), { reason })

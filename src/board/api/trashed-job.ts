@@ -2,7 +2,7 @@
 import { type InspectOptions, inspect } from 'node:util'
 import { InvalidArgument } from '../../core/errors.ts'
 import type { Failure } from '../../core/failure.ts'
-import type { TrashedEntry } from '../backend.ts'
+import type { TrashedEntry } from '../contract/index.ts'
 import { type Attempt, toAttempts } from '../model/attempts.ts'
 import type { Priority } from '../model/claim-order.ts'
 import type { DependencyEnd } from '../model/dependencies.ts'

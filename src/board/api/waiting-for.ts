@@ -2,7 +2,7 @@
 import { NotFound } from '../../core/errors.ts'
 import { defined } from '../../core/options.ts'
 import { formatDuration, toDate } from '../../core/time.ts'
-import type { Backend, Entity } from '../backend.ts'
+import type { Backend, Entity } from '../contract/index.ts'
 import type { Limits } from '../limits/limits.ts'
 import { countTrailingDeaths } from '../model/attempts.ts'
 import type { JobEntry } from '../model/entry.ts'
@@ -167,7 +167,7 @@ async function findOutsideHolder(
   { stored }: JobEntry,
   backend: Pick<Backend, 'resourceHolder'>,
 ): Promise<WaitingFor | undefined> {
-  const found = stored?.posting.resources && (await backend.resourceHolder?.(stored.posting))
+  const found = stored?.posting.resources && (await backend.resourceHolder(stored.posting))
   if (!found) return undefined
   const { resource, pid, application } = found
   const who = `backend ${pid} of the database${application === '' ? '' : ` (${application})`}`

@@ -6,7 +6,7 @@
  * notification that is only late is not counted, because the period is far longer than any delay.
  */
 import { monotonic } from '../../core/time.ts'
-import type { BackendSink } from '../backend.ts'
+import type { BackendSink } from '../contract/index.ts'
 
 /** The shortest time to wait for a notification, in milliseconds, however often the board is read. */
 const MIN_WAIT_MS = 500

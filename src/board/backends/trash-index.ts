@@ -3,7 +3,7 @@
  * which entries have arrived since, and reads only these. So a status page needs one or two round trips for each uuid, however long the
  * trash is. Only processes that search keep the index, which takes about 200 bytes for each entry.
  */
-import type { TrashedEntry } from '../backend.ts'
+import type { TrashedEntry } from '../contract/index.ts'
 
 /** The trash of the servers. */
 export interface TrashSource {

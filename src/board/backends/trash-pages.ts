@@ -4,7 +4,7 @@
  * used up.
  */
 
-import type { TrashListing } from '../backend.ts'
+import type { TrashListing } from '../contract/index.ts'
 
 /** The maximum size of the entries of a page together. A single larger entry is a page of its own. */
 const MAX_PAGE_BYTES = 1_024 * 1_024

@@ -4,7 +4,7 @@
  */
 import { Unclaimable } from '../../core/errors.ts'
 import { catchError, type Result, toFailed } from '../../core/result.ts'
-import type { Backend, StoredJob } from '../backend.ts'
+import type { Backend, StoredJob } from '../contract/index.ts'
 import { exceededLimit, markOutages, unendedIncarnations } from '../model/attempts.ts'
 import { isDoomed } from '../model/dependencies.ts'
 import type { QueueEntry } from '../model/entry.ts'
@@ -115,7 +115,7 @@ async function findExpired(
     : []
   if (places.length === 0) return { expired: new Set(), undecided: [] }
   try {
-    await backend.readClock?.()
+    await backend.readClock()
     const overdue = places.filter(({ stored }) => isOverdue(stored, backend.now()))
     const living = await incarnation.listLiving(listReservedFor(overdue.map(({ stored }) => stored)))
     return {

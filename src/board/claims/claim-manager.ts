@@ -30,7 +30,7 @@ import type {
   SessionHold,
   Settlement,
   StoredJob,
-} from '../backend.ts'
+} from '../contract/index.ts'
 import type { LimitBook } from '../limits/limit-book.ts'
 import { beginAttempt, exceededLimit } from '../model/attempts.ts'
 import { isDoomed } from '../model/dependencies.ts'
@@ -630,7 +630,7 @@ export class ClaimManager {
 
   /** Releases the resources of an orphaned claim. If that fails, they are released when the session ends. */
   #releaseOrphans(claim: Claim): void {
-    this.#backend.releaseOrphans?.(claim.orphanedClaim).catch((error: Error) => {
+    this.#backend.releaseOrphans(claim.orphanedClaim).catch((error: Error) => {
       if (!(error instanceof NotConnected)) this.#onError(error)
     })
   }

@@ -20,7 +20,7 @@ import { describeError, describeFailure, type Failure, failureOf } from '../../c
 import { defined } from '../../core/options.ts'
 import { type AlarmClock, toMilliseconds } from '../../core/time.ts'
 import type { Job } from '../api/job.ts'
-import type { OrphanedClaim, Settlement } from '../backend.ts'
+import type { OrphanedClaim, Settlement } from '../contract/index.ts'
 import { canRetry, endAttempt, pauseAfterFailure } from '../model/attempts.ts'
 import type { AddedDeclarations } from '../model/declared.ts'
 import type { JobEntry } from '../model/entry.ts'

@@ -13,7 +13,7 @@ import {
   claimNextSettings,
   type WaitOptions,
 } from '../api/options.ts'
-import type { Backend } from '../backend.ts'
+import type { Backend } from '../contract/index.ts'
 import type { Posting } from '../model/posting.ts'
 import type { LiveView } from '../view/live-view.ts'
 import type { Claim } from './claim.ts'

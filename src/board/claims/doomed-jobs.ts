@@ -11,7 +11,7 @@
  */
 import { asError, NotConnected, NotFound, OutcomeUnknown, Unclaimable } from '../../core/errors.ts'
 import { startTimer } from '../../core/time.ts'
-import type { Backend, Cancellation, DiscardRequest, StoredJob } from '../backend.ts'
+import type { Backend, Cancellation, DiscardRequest, StoredJob } from '../contract/index.ts'
 import { isDoomed } from '../model/dependencies.ts'
 import type { JobEntry } from '../model/entry.ts'
 import type { LiveView } from '../view/live-view.ts'

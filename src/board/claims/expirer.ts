@@ -15,7 +15,7 @@
 import { RecurringError } from '../../core/async/recurring-error.ts'
 import { asError, NotConnected, NotFound, OutcomeUnknown, Unclaimable } from '../../core/errors.ts'
 import { startTimer, systemAlarmClock } from '../../core/time.ts'
-import type { Backend, DiscardRequest, StoredJob } from '../backend.ts'
+import type { Backend, DiscardRequest, StoredJob } from '../contract/index.ts'
 import type { QueueEntry } from '../model/entry.ts'
 import { expiryReason, isOverdue, listReservedFor } from '../model/expiry.ts'
 import type { BoardRecords } from '../records/board-records.ts'
@@ -75,7 +75,7 @@ export class Expirer {
   async #readClock(): Promise<void> {
     const { backend, view, signal } = this.#options
     try {
-      await backend.readClock?.()
+      await backend.readClock()
       view.afterSearch()
     } catch (error) {
       this.#report(error)
@@ -98,7 +98,7 @@ export class Expirer {
     this.#timer = undefined
     this.#isBusy = true
     try {
-      await backend.readClock?.()
+      await backend.readClock()
       const { expiring } = view.queue
       for (let places = expiring.take(MAX_BATCH); places.length > 0; places = expiring.take(MAX_BATCH)) {
         if (signal.aborted) return
@@ -157,7 +157,7 @@ export class Expirer {
   /** Trashes those of the jobs outside the view that have expired. */
   async #expireOutside(jobs: readonly (StoredJob & { readonly cancelled: boolean })[]): Promise<void> {
     const { backend, incarnation } = this.#options
-    await backend.readClock?.()
+    await backend.readClock()
     const overdue = jobs.filter((job) => isOverdue(job, backend.now()))
     const living = await incarnation.listLiving(listReservedFor(overdue))
     const dead = overdue.filter(({ posting }) => !living.has(posting.reservedFor ?? ''))

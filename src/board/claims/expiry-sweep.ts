@@ -17,7 +17,7 @@
 import { RecurringError } from '../../core/async/recurring-error.ts'
 import { InvalidPosting, isError, NotConnected, OutcomeUnknown } from '../../core/errors.ts'
 import { startTimer } from '../../core/time.ts'
-import type { Backend, BoardSections, JobSummary, StoredJob } from '../backend.ts'
+import type { Backend, BoardSections, JobSummary, StoredJob } from '../contract/index.ts'
 import { type ClaimOrderKey, toPriority } from '../model/claim-order.ts'
 import { canExpire } from '../model/expiry.ts'
 import type { BoardRecords } from '../records/board-records.ts'
@@ -104,7 +104,7 @@ export class ExpirySweep {
     // A newer release has another format: it sweeps the board, too.
     if (found && 'error' in found && !(found.error instanceof InvalidPosting)) return false
     const known = found && 'value' in found ? found.value : undefined
-    await backend.readClock?.()
+    await backend.readClock()
     const now = backend.now()
     // A time that is far ahead was written before the server's clock was set back.
     if (known && now < known.nextAt && known.nextAt <= now + 2 * IDLE_PERIOD_MS) return false

@@ -3,7 +3,7 @@ import { LimitReached, NotConnected, NotFound, Unclaimable } from '../../core/er
 import type { Result } from '../../core/result.ts'
 import { Job } from '../api/job.ts'
 import { localReason } from '../api/waiting-for.ts'
-import type { Backend } from '../backend.ts'
+import type { Backend } from '../contract/index.ts'
 import type { LimitBook } from '../limits/limit-book.ts'
 import { exceededLimit } from '../model/attempts.ts'
 import { type JobEntry, type QueueEntry, toJobState } from '../model/entry.ts'

@@ -6,7 +6,7 @@
  * many jobs, and on a board with a backlog each reads many postings.
  */
 import { monotonic, sleep } from '../../core/time.ts'
-import type { Backend, UnclaimedJobs } from '../backend.ts'
+import type { Backend, UnclaimedJobs } from '../contract/index.ts'
 import type { ClaimOrderKey } from '../model/claim-order.ts'
 import { isDoomed } from '../model/dependencies.ts'
 import type { Posting } from '../model/posting.ts'

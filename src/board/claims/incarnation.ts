@@ -13,7 +13,7 @@
 import { type Clock, type Instant, systemClock } from '../../core/time.ts'
 import { newUuid } from '../../core/uuid.ts'
 import type { EntityRegistry, RegisteredEntity } from '../api/entity-registry.ts'
-import type { Backend } from '../backend.ts'
+import type { Backend } from '../contract/index.ts'
 
 /** The kind of the entities that incarnations are registered as. */
 export const OWNER_KIND = 'jobboard-owner'

@@ -11,7 +11,7 @@
 import { Conflict, NotFound, Unclaimable, UnsupportedCapability } from '../../core/errors.ts'
 import { Job } from '../api/job.ts'
 import type { ReleaseOptions } from '../api/options.ts'
-import type { Backend, DiscardRequest, StoredJob } from '../backend.ts'
+import type { Backend, DiscardRequest, StoredJob } from '../contract/index.ts'
 import { endAttempt, type RecordedAttempt } from '../model/attempts.ts'
 import type { JobEntry } from '../model/entry.ts'
 import type { LiveView } from '../view/live-view.ts'

@@ -1,6 +1,6 @@
 /** Finds the options of a job that a backend cannot keep: such a job is refused where it is posted or changed, and not claimed. */
 import { UnsupportedCapability } from '../../core/errors.ts'
-import type { Backend } from '../backend.ts'
+import type { Backend } from '../contract/index.ts'
 import type { Posting } from '../model/posting.ts'
 
 /** Refuses a posting with options that the backend cannot keep. @throws UnsupportedCapability */

@@ -21,7 +21,7 @@ import { type FollowingSignal, followSignals, rejectOnAbort } from '../../core/a
 import { RecurringError } from '../../core/async/recurring-error.ts'
 import { asError, NotConnected } from '../../core/errors.ts'
 import { monotonic } from '../../core/time.ts'
-import type { Backend } from '../backend.ts'
+import type { Backend } from '../contract/index.ts'
 import type { Posting } from '../model/posting.ts'
 import { dueTime } from '../queue/queue.ts'
 import type { LiveView } from '../view/live-view.ts'

@@ -4,7 +4,7 @@
  */
 import { Duplicate } from '../../core/errors.ts'
 import { newUuid } from '../../core/uuid.ts'
-import type { BatchStore } from '../backend.ts'
+import type { BatchStore } from '../contract/index.ts'
 import { postAndRemove, toTemporary } from './ended.ts'
 import { type BoardSide, type CopyWork, requirePart } from './sides.ts'
 

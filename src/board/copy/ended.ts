@@ -4,7 +4,7 @@
  */
 import { asError } from '../../core/errors.ts'
 import { MAX_HISTORY } from '../api/history.ts'
-import type { TrashedEntry } from '../backend.ts'
+import type { TrashedEntry } from '../contract/index.ts'
 import type { EndedJob, HistoryEntry } from '../model/ended-job.ts'
 import { POSTING_FORMAT, type Posting } from '../model/posting.ts'
 import { isRefusal, type JobsToCopy, post } from './jobs.ts'

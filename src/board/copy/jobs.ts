@@ -1,6 +1,6 @@
 /** Copies the jobs of a board, in the order of their posts. */
 import { asError, InvalidPosting, InvalidState, NotFound, PayloadTooLarge, Unclaimable } from '../../core/errors.ts'
-import type { Posted, StoredJob } from '../backend.ts'
+import type { Posted, StoredJob } from '../contract/index.ts'
 import type { Dependency } from '../model/dependencies.ts'
 import type { Posting } from '../model/posting.ts'
 import { type CopyWork, listIds, readPages } from './sides.ts'

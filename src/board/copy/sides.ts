@@ -1,7 +1,7 @@
 /** The two boards of a copy, and how its parts report what they did. */
 import { InvalidState, UnsupportedCapability } from '../../core/errors.ts'
 import type { JobBoard } from '../api/job-board.ts'
-import type { Backend, JobSummary, StoredJob, UnreadableJob } from '../backend.ts'
+import type { Backend, JobSummary, StoredJob, UnreadableJob } from '../contract/index.ts'
 import { compareIds } from '../model/claim-order.ts'
 
 /** An open board with its backend, which the copy uses itself: no method of a board posts a job that has run before. */

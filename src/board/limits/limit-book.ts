@@ -12,7 +12,7 @@
  */
 import { asError, LimitReached, NotConnected } from '../../core/errors.ts'
 import { toDate } from '../../core/time.ts'
-import type { Backend } from '../backend.ts'
+import type { Backend } from '../contract/index.ts'
 import { describeStop, isStopped } from '../model/limit-stops.ts'
 import { type ClaimLimits, type LimitRules, toClaimLimits, toLimitCosts } from '../model/limits.ts'
 import type { Posting } from '../model/posting.ts'

@@ -17,7 +17,7 @@ import type { Stoppable } from '../../core/async/abort-flag.ts'
 import { retry } from '../../core/async/retry.ts'
 import { asError, InvalidState, JobboardError, LimitsChanged, OutcomeUnknown } from '../../core/errors.ts'
 import { systemAlarmClock } from '../../core/time.ts'
-import type { Backend } from '../backend.ts'
+import type { Backend } from '../contract/index.ts'
 import { type LimitRule, MAX_CALLS_PER_REQUEST } from '../model/limits.ts'
 import type { LimitBook } from './limit-book.ts'
 import { TokenLine } from './token-line.ts'
@@ -123,7 +123,7 @@ export class TokenTaker {
   async #ask(line: TokenLine): Promise<number | undefined> {
     const { backend, book } = this.#options
     line.beginAsking()
-    await Promise.all([book.open('tokens'), backend.readClock?.()])
+    await Promise.all([book.open('tokens'), backend.readClock()])
     const { rules, revision } = book
     const rule = rules.ruleOf(line.key)
     const until = blockedUntil(rule, backend.now())

@@ -2,7 +2,7 @@
 import { encode, encodePlain, toFields, weigh } from '../../core/codec.ts'
 import { PayloadTooLarge } from '../../core/errors.ts'
 import { shareOfHeap } from '../../core/memory-size.ts'
-import type { Entity } from '../backend.ts'
+import type { Entity } from '../contract/index.ts'
 
 type Metadata = Entity['metadata']
 

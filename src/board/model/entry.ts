@@ -1,7 +1,7 @@
 /** The entry of a job in the view of this process, from the first report of the job until no code references the entry. */
 import { createDeferred, type Deferred } from '../../core/async/abort.ts'
 import type { JobState } from '../../core/states.ts'
-import type { QueueKey, StoredJob } from '../backend.ts'
+import type { QueueKey, StoredJob } from '../contract/index.ts'
 import type { ClaimOrderKey } from './claim-order.ts'
 import type { Posting } from './posting.ts'
 import type { ResourceWants } from './resources.ts'

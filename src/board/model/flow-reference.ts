@@ -1,5 +1,5 @@
 /** Finds out whether living conductors know a flow, by their entities: kind `conductor`, metadata `flows` and `versions`. */
-import type { Entity } from '../backend.ts'
+import type { Entity } from '../contract/index.ts'
 import type { Posting } from './posting.ts'
 
 /** The kind of the entities that conductors are registered as. */

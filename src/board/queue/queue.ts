@@ -23,7 +23,7 @@
  * as it affects: its own entry, and the entries that it blocks or unblocks.
  */
 import { compareNumbers } from '../../core/time.ts'
-import type { StoredJob } from '../backend.ts'
+import type { StoredJob } from '../contract/index.ts'
 import { type ClaimOrderKey, compareClaimOrder, compareIds, type HasId, pickAtRandom } from '../model/claim-order.ts'
 import type { JobEntry, QueueEntry, QueueState } from '../model/entry.ts'
 import { type FlowReference, flowKey, toFlowReference } from '../model/flow-reference.ts'

@@ -1,6 +1,6 @@
 /** Gives access to the records of an open board by their kinds, and passes the hints of the backend to the views of the kinds. */
 import { keepNewest } from '../../core/collections/keep-newest.ts'
-import type { Backend } from '../backend.ts'
+import type { Backend } from '../contract/index.ts'
 import type { RecordName } from '../model/record.ts'
 import { type ReadRecord, type RecordKind, RecordStore, type UnreadableRecord } from './record-store.ts'
 import { RecordView } from './record-view.ts'

@@ -2,7 +2,7 @@
 import { mapInTurns } from '../../core/async/turns.ts'
 import { InvalidPosting, isError } from '../../core/errors.ts'
 import { shareOfHeap } from '../../core/memory-size.ts'
-import type { Backend, PostRequest, Written } from '../backend.ts'
+import type { Backend, PostRequest, Written } from '../contract/index.ts'
 import {
   assertRecordName,
   assertWrite,

@@ -9,7 +9,7 @@
  */
 import { retryUntilAborted } from '../../core/async/retry.ts'
 import { asError, NotConnected } from '../../core/errors.ts'
-import type { Backend } from '../backend.ts'
+import type { Backend } from '../contract/index.ts'
 import type { RecordName } from '../model/record.ts'
 import type { ReadRecord, RecordStore } from './record-store.ts'
 

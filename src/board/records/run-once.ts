@@ -13,7 +13,7 @@
 import { createSharedController } from '../../core/async/abort.ts'
 import { Conflict, Duplicate } from '../../core/errors.ts'
 import { sleep } from '../../core/time.ts'
-import type { Entity } from '../backend.ts'
+import type { Entity } from '../contract/index.ts'
 import { fieldsOf, parseStored, text, time } from '../model/stored.ts'
 import type { BoardRecords } from './board-records.ts'
 import type { RecordKind } from './record-store.ts'

@@ -2,7 +2,7 @@
 import { Duplicate, InvalidArgument } from '../../core/errors.ts'
 import { defined } from '../../core/options.ts'
 import { followsCompletion, toInstant, toOccurrences, Work, zoneOf } from '../../schedule/internal.ts'
-import type { PostRequest } from '../backend.ts'
+import type { PostRequest } from '../contract/index.ts'
 import { countTimes, isLate, planNext } from './decide.ts'
 import { countSkipped } from './firing.ts'
 import { type Firing, isOver, type ScheduleRecord, withRecent } from './record.ts'

@@ -1,6 +1,6 @@
 /** Reads and changes the records of schedules. If a firing or another change is faster, the record is read again, and the change repeated. */
 import { Conflict, NotFound } from '../../core/errors.ts'
-import type { PostRequest } from '../backend.ts'
+import type { PostRequest } from '../contract/index.ts'
 import type { BoardRecord, ReadRecord, RecordStore } from '../records/record-store.ts'
 import { cancelPrevious, keysFor } from './firing.ts'
 import { SCHEDULES, type ScheduleRecord } from './record.ts'

@@ -1,6 +1,6 @@
 /** The interface by which schedules use their board. */
 import type { AlarmClock } from '../../core/time.ts'
-import type { BackendCapabilities } from '../backend.ts'
+import type { BackendCapabilities } from '../contract/index.ts'
 import type { BoardRecords } from '../records/board-records.ts'
 
 export interface ScheduleHost {

@@ -2,7 +2,7 @@
 import { v5 } from 'uuid'
 import { encodePlain } from '../../core/codec.ts'
 import type { ScheduledRun } from '../../flow/index.ts'
-import type { PostRequest } from '../backend.ts'
+import type { PostRequest } from '../contract/index.ts'
 import { checkPosting, type Details, POSTING_FORMAT } from '../model/posting.ts'
 import { isCount, isDuration } from '../model/stored.ts'
 import type { ScheduleRecord } from './record.ts'

@@ -5,7 +5,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { retryUntilAborted } from '../../core/async/retry.ts'
 import { asError, NotConnected } from '../../core/errors.ts'
-import type { Backend, StoredJob, UnreadableJob } from '../backend.ts'
+import type { Backend, StoredJob, UnreadableJob } from '../contract/index.ts'
 import type { JobEntry } from '../model/entry.ts'
 
 /** The limits of one read: the number of postings, and their total size in bytes. */

@@ -7,7 +7,7 @@
  * covers all of them. A process without such references reads nothing.
  */
 import { createDeferred } from '../../core/async/abort.ts'
-import type { Backend, StoredJob } from '../backend.ts'
+import type { Backend, StoredJob } from '../contract/index.ts'
 import { isHeld, type JobEntry } from '../model/entry.ts'
 
 /** The time for which a job must be claimed before its posting is read. */

@@ -14,7 +14,7 @@ import { RecurringError } from '../../core/async/recurring-error.ts'
 import { retryUntilAborted } from '../../core/async/retry.ts'
 import { asError, NotConnected } from '../../core/errors.ts'
 import { monotonic } from '../../core/time.ts'
-import type { Backend, BoardChange, JobStatus } from '../backend.ts'
+import type { Backend, BoardChange, JobStatus } from '../contract/index.ts'
 import type { EntryFollower, JobEntry } from '../model/entry.ts'
 
 /** The time for which a job is followed at least after a caller has read its state. */

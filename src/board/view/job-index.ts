@@ -15,7 +15,7 @@
  * | trashed | is remembered until it is gone | is remembered until it is gone |
  * | gone | ends, if this process references it | ends |
  */
-import type { BoardChange, JobStatus, JobSummary, QueueKey, StoredJob, UnreadableJob } from '../backend.ts'
+import type { BoardChange, JobStatus, JobSummary, QueueKey, StoredJob, UnreadableJob } from '../contract/index.ts'
 import { type EntryFollower, type JobEntry, newEntry, type WindowStatus } from '../model/entry.ts'
 import { ClaimQueue } from '../queue/queue.ts'
 import { ReadList } from './content-reader.ts'

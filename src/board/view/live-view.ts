@@ -15,7 +15,7 @@
 import { Condition, createDeferred } from '../../core/async/abort.ts'
 import { asError, NotConnected } from '../../core/errors.ts'
 import { monotonic, startTimer } from '../../core/time.ts'
-import type { Backend, BoardChange, JobStatus, StoredJob } from '../backend.ts'
+import type { Backend, BoardChange, JobStatus, StoredJob } from '../contract/index.ts'
 import type { JobEntry } from '../model/entry.ts'
 import type { FlowReference } from '../model/flow-reference.ts'
 import type { LimitRules } from '../model/limits.ts'

@@ -5,7 +5,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { retryUntilAborted } from '../../core/async/retry.ts'
 import { NotConnected } from '../../core/errors.ts'
-import type { BoardChange } from '../backend.ts'
+import type { BoardChange } from '../contract/index.ts'
 
 export interface ResyncOptions<T> {
   readonly list: () => Promise<T>

@@ -14,7 +14,7 @@ import { rejectOnAbort } from '../../core/async/abort.ts'
 import { RecurringError } from '../../core/async/recurring-error.ts'
 import { asError, NotConnected } from '../../core/errors.ts'
 import { backoffDelay, monotonic, startTimer } from '../../core/time.ts'
-import type { Backend } from '../backend.ts'
+import type { Backend } from '../contract/index.ts'
 
 /** The time for which the view stays open after its last use: `perReading` times the time that it took to read the board, within limits. */
 const LINGER_MS = { least: 10_000, most: 600_000, perReading: 50 } as const

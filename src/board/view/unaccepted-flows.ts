@@ -18,7 +18,7 @@
 
 import { JobboardError } from '../../core/errors.ts'
 import { alarmInBackground, systemAlarmClock } from '../../core/time.ts'
-import type { Backend, Entity } from '../backend.ts'
+import type { Backend, Entity } from '../contract/index.ts'
 import type { JobEntry } from '../model/entry.ts'
 import { CONDUCTOR_KIND, type FlowReference, isKnownToAny } from '../model/flow-reference.ts'
 import type { ClaimQueue, WaitingFlow } from '../queue/queue.ts'

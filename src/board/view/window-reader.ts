@@ -11,7 +11,7 @@
  */
 import { NotConnected } from '../../core/errors.ts'
 import { sleep, startTimer } from '../../core/time.ts'
-import type { BoardSections, JobSummary } from '../backend.ts'
+import type { BoardSections, JobSummary } from '../contract/index.ts'
 import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'
 import type { JobEntry } from '../model/entry.ts'
 import { toKeptBytes } from '../model/posting.ts'

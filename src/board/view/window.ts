@@ -18,7 +18,7 @@
  *
  * A short board is in the view as a whole: there is neither end nor horizon.
  */
-import type { BoardListing, JobSummary, QueueKey } from '../backend.ts'
+import type { BoardListing, JobSummary, QueueKey } from '../contract/index.ts'
 import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'
 import type { JobEntry, WindowStatus } from '../model/entry.ts'
 import { toResourceWants } from '../model/resources.ts'

@@ -1,10 +1,10 @@
 /** Jobs outside of a view's window expire, too: all processes together read the board page by page. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { JobBoard } from '../../../src/board/api/job-board.ts'
-import type { Backend } from '../../../src/board/backend.ts'
 import { postgresBackend } from '../../../src/board/backends/postgres/index.ts'
 import { redisBackend } from '../../../src/board/backends/redis/index.ts'
 import { Expirer, type ExpirerOptions } from '../../../src/board/claims/expirer.ts'
+import type { Backend } from '../../../src/board/contract/index.ts'
 import { LiveView } from '../../../src/board/view/live-view.ts'
 import { parseUri } from '../../../src/core/uri.ts'
 import { namespace } from '../../support/namespace.ts'

@@ -1,7 +1,7 @@
 /** Who lives, and who lost the session through a fault of its own. */
 import { expect, test } from 'vitest'
-import type { Entity } from '../../../src/board/backend.ts'
 import { Incarnation } from '../../../src/board/claims/incarnation.ts'
+import type { Entity } from '../../../src/board/contract/index.ts'
 
 /** An incarnation on a clock that the test sets, with the entities it shows. */
 function scene() {

@@ -1,5 +1,5 @@
 /** A board with everything that a board can have, and what must be the same on its copy. */
-import type { StoredJob } from '../../../src/board/backend.ts'
+import type { StoredJob } from '../../../src/board/contract/index.ts'
 import { type JobBoard, schedule } from '../../../src/board/index.ts'
 import type { BoardSide } from '../../../src/board/internal.ts'
 import { parseReference } from '../../../src/core/job-reference.ts'

@@ -1,6 +1,6 @@
 /** The limits are followed as long as somebody uses them. */
 import { expect, test } from 'vitest'
-import { ALL_CAPABILITIES } from '../../../src/board/backend.ts'
+import { ALL_CAPABILITIES } from '../../../src/board/contract/index.ts'
 import { LimitBook } from '../../../src/board/limits/limit-book.ts'
 import { createDeferred } from '../../../src/core/async/abort.ts'
 import { NotConnected } from '../../../src/core/errors.ts'

@@ -30,6 +30,7 @@ function takerOf({ perMs, burst = 1 }: { perMs: number; burst?: number }) {
   const backend = {
     clock,
     now: () => clock.now(),
+    readClock: async () => undefined,
     takeTokens: async (request: TokenRequest): Promise<TokensTaken> => {
       requests.push(request)
       await nextTurn()

@@ -1,7 +1,7 @@
 /** A view without a connection, or of a closed board, is idle: it does not ask again and again for what it cannot read. */
 import { setImmediate as turn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import type { Backend } from '../../../src/board/backend.ts'
+import type { Backend } from '../../../src/board/contract/index.ts'
 import { LiveView } from '../../../src/board/view/live-view.ts'
 import { NotConnected } from '../../../src/core/errors.ts'
 

@@ -1,7 +1,7 @@
 /** Effects of changes are carried out in order, also when a listener causes further changes. */
 import { setImmediate as turn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import type { Backend } from '../../../src/board/backend.ts'
+import type { Backend } from '../../../src/board/contract/index.ts'
 
 import { LiveView, type ViewListener } from '../../../src/board/view/live-view.ts'
 

@@ -1,6 +1,6 @@
 /** Jobs that other processes run, as a process that holds a `Job` of them sees them. */
 import { expect, test, vi } from 'vitest'
-import type { Backend, StoredJob } from '../../../src/board/backend.ts'
+import type { Backend, StoredJob } from '../../../src/board/contract/index.ts'
 import { keepEntry } from '../../../src/board/model/entry.ts'
 import { LiveView } from '../../../src/board/view/live-view.ts'
 

@@ -1,7 +1,7 @@
 /** Jobs that are followed while the view is closed: hints are verified, failed requests repeated, and nothing is asked in vain. */
 import { setImmediate as turn } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
-import type { Backend, JobStatus, JobSummary, StoredJob } from '../../../src/board/backend.ts'
+import type { Backend, JobStatus, JobSummary, StoredJob } from '../../../src/board/contract/index.ts'
 import { LiveView } from '../../../src/board/view/live-view.ts'
 import { createDeferred } from '../../../src/core/async/abort.ts'
 import { NotConnected } from '../../../src/core/errors.ts'

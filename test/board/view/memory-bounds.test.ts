@@ -1,7 +1,7 @@
 /** The memory that a view takes while it reads: a batch of postings, and the window, keep to their bytes. */
 import { setImmediate as turn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import type { Backend, BoardSections, JobSummary, StoredJob } from '../../../src/board/backend.ts'
+import type { Backend, BoardSections, JobSummary, StoredJob } from '../../../src/board/contract/index.ts'
 import { newEntry } from '../../../src/board/model/entry.ts'
 import { ContentReader, ReadList } from '../../../src/board/view/content-reader.ts'
 import { LiveView } from '../../../src/board/view/live-view.ts'

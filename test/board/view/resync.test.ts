@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect } from 'vitest'
-import type { BoardChange } from '../../../src/board/backend.ts'
+import type { BoardChange } from '../../../src/board/contract/index.ts'
 import { openBoard } from '../../../src/board/index.ts'
 import { Resync } from '../../../src/board/view/resync.ts'
 import { usual as test, variant } from '../../variant.ts'

@@ -1,7 +1,7 @@
 /** What changes on a long board while it is listed: a backend that answers when it is told to. */
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
-import type { Backend, StoredJob } from '../../../src/board/backend.ts'
+import type { Backend, StoredJob } from '../../../src/board/contract/index.ts'
 import { SuspectPlace } from '../../../src/board/queue/suspect-place.ts'
 import { LiveView } from '../../../src/board/view/live-view.ts'
 import { createDeferred } from '../../../src/core/async/abort.ts'

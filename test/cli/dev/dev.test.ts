@@ -3,7 +3,7 @@ import { chmod, mkdir, readdir, readFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { afterAll, afterEach, beforeEach, expect } from 'vitest'
 import { openBoard } from '../../../src/index.ts'
-import { usual as test, testRows, } from '../../variant.ts'
+import { usual as test, testRows } from '../../variant.ts'
 import { type CliFolder, createCliFolder, killRemaining } from '../workplace.ts'
 
 let place: CliFolder

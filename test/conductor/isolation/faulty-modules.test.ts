@@ -21,7 +21,7 @@ import {
 import { rejectionOf } from '../../board/events.ts'
 import { newFile, pidsFrom, pidsIn, sendSignal, whenDead } from '../../pool/pools.ts'
 import { compiled } from '../../support/compiled.ts'
-import { usual as test, testRows, } from '../../variant.ts'
+import { usual as test, testRows } from '../../variant.ts'
 import * as faultFlows from './fault-flows.ts'
 import * as flows from './flows.ts'
 

@@ -1,7 +1,7 @@
 /** A job that is asked back is given up wherever it stands: at once where nothing was done, else by whoever runs it. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { describe, expect, test, vi } from 'vitest'
-import type { BackendCapabilities } from '../../../src/board/backend.ts'
+import type { BackendCapabilities } from '../../../src/board/contract/index.ts'
 import type { PerformContext } from '../../../src/board/index.ts'
 import { Cancelled, NotFound } from '../../../src/core/errors.ts'
 import { nextEvent, nextSession, recordEvents, rejectionOf, whenAborted, whenLost } from '../../board/events.ts'

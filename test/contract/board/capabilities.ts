@@ -1,6 +1,6 @@
 /** What a board cannot do is refused before anything is posted, and said by its name. */
 import { expect, test } from 'vitest'
-import type { BackendCapabilities } from '../../../src/board/backend.ts'
+import type { BackendCapabilities } from '../../../src/board/contract/index.ts'
 import type { PostOptions } from '../../../src/board/index.ts'
 import { newUuid } from '../../../src/core/uuid.ts'
 import { rejectionOf } from '../../board/events.ts'

@@ -1,6 +1,6 @@
 /** A job rests as long as it was told to, once; a run lasts as long as it may. */
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import type { BackendCapabilities } from '../../../src/board/backend.ts'
+import type { BackendCapabilities } from '../../../src/board/contract/index.ts'
 import { InvalidArgument, Timeout, Unclaimable } from '../../../src/core/errors.ts'
 import { monotonic } from '../../../src/core/time.ts'
 import { nextEvent, rejectionOf, whenLost } from '../../board/events.ts'

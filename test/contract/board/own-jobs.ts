@@ -1,6 +1,6 @@
 /** Who posts a job may claim it before anybody else does. */
 import { expect, test } from 'vitest'
-import type { BackendCapabilities } from '../../../src/board/backend.ts'
+import type { BackendCapabilities } from '../../../src/board/contract/index.ts'
 import type { JobBoard } from '../../../src/board/index.ts'
 import { Duplicate, InvalidArgument, NotFound, Timeout, UnsupportedCapability } from '../../../src/core/errors.ts'
 import { rejectionOf } from '../../board/events.ts'

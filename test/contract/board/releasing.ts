@@ -1,6 +1,6 @@
 /** A claim that is taken away from an owner that lives: the job goes on elsewhere, and the owner learns of it. */
 import { describe, expect, test } from 'vitest'
-import type { BackendCapabilities } from '../../../src/board/backend.ts'
+import type { BackendCapabilities } from '../../../src/board/contract/index.ts'
 import type { JobBoard } from '../../../src/board/index.ts'
 import { ClaimLost, Conflict, InvalidArgument, NotFound, Unclaimable } from '../../../src/core/errors.ts'
 import { rejectionOf, whenAborted, whenLost } from '../../board/events.ts'

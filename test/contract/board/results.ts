@@ -1,6 +1,6 @@
 /** The results that a board keeps with the end of a job. */
 import { expect, test } from 'vitest'
-import type { BackendCapabilities } from '../../../src/board/backend.ts'
+import type { BackendCapabilities } from '../../../src/board/contract/index.ts'
 import { newUuid } from '../../../src/core/uuid.ts'
 import { input, linear, task } from '../../../src/flow/index.ts'
 import { rejectionOf } from '../../board/events.ts'

@@ -1,6 +1,6 @@
 /** What is in the trash comes back as it was posted, or goes for ever. */
 import { expect, test } from 'vitest'
-import type { BackendCapabilities } from '../../../src/board/backend.ts'
+import type { BackendCapabilities } from '../../../src/board/contract/index.ts'
 import type { JobBoard, TrashedJob } from '../../../src/board/index.ts'
 import { Duplicate, NotFound } from '../../../src/core/errors.ts'
 import { nextEvent, nextSession, recordEvents, rejectionOf, whenLost } from '../../board/events.ts'

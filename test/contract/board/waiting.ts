@@ -1,6 +1,6 @@
 /** Why a job is not being run is told, by whoever is asked. */
 import { expect, test } from 'vitest'
-import type { BackendCapabilities } from '../../../src/board/backend.ts'
+import type { BackendCapabilities } from '../../../src/board/contract/index.ts'
 import { NotFound } from '../../../src/core/errors.ts'
 import { rejectionOf } from '../../board/events.ts'
 import { refresh } from '../../board/jobs.ts'

@@ -6,7 +6,7 @@
  */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { BoardChange, StoredJob } from '../../../src/board/backend.ts'
+import type { BoardChange, StoredJob } from '../../../src/board/contract/index.ts'
 import type { JobEntry } from '../../../src/board/model/entry.ts'
 import { makePosting } from '../../../src/board/model/posting.ts'
 import { JobIndex } from '../../../src/board/view/job-index.ts'

@@ -3,7 +3,7 @@ import { abortAfter, Condition, followSignals, rejectOnAbort } from '../../../co
 import { keepAlive } from '../../../core/async/lifecycle.ts'
 import { NotConnected, Timeout } from '../../../core/errors.ts'
 import { withinTime } from '../../../core/time.ts'
-import type { BatchStore } from '../../backend.ts'
+import type { BatchStore } from '../../contract/index.ts'
 import { type StoredBatch, toBatchState } from '../../model/job-batch.ts'
 import type { WaitOptions } from '../options.ts'
 

@@ -5,7 +5,7 @@ import type { Logger } from '../../../core/log.ts'
 import { assertOptions } from '../../../core/options.ts'
 import { toDate } from '../../../core/time.ts'
 import type { Flow } from '../../../flow/index.ts'
-import type { BatchChange } from '../../backend.ts'
+import type { BatchChange } from '../../contract/index.ts'
 import {
   type BatchCounts,
   type BatchDefinition,

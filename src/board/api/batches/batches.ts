@@ -4,7 +4,7 @@ import { Duplicate, InvalidArgument, InvalidState, NotFound, UnsupportedCapabili
 import type { Logger } from '../../../core/log.ts'
 import { assertOptions } from '../../../core/options.ts'
 import { backoffDelay, sleep } from '../../../core/time.ts'
-import type { Backend, BatchStore } from '../../backend.ts'
+import type { Backend, BatchStore } from '../../contract/index.ts'
 import { decodeBatch, encodeBatch } from '../../model/job-batch.ts'
 import { unknownBatchError } from '../../model/post-batch.ts'
 import type { DependencyResolver } from '../dependency-resolver.ts'

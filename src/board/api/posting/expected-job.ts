@@ -5,7 +5,7 @@
 import { followSignals } from '../../../core/async/abort.ts'
 import { NotConnected, NotFound } from '../../../core/errors.ts'
 import { backoffDelay, sleep, systemClock } from '../../../core/time.ts'
-import type { Backend, TransactionState } from '../../backend.ts'
+import type { Backend, TransactionState } from '../../contract/index.ts'
 import type { JobEntry } from '../../model/entry.ts'
 
 /** The pauses between two looks at a transaction that is still open: short at first, since most are committed at once. */
@@ -20,7 +20,7 @@ export interface ExpectedPostOptions {
   readonly entry: JobEntry
   /** The name of the job for errors, with its uuid. */
   readonly job: string
-  readonly backend: Pick<Backend, 'transactionState' | 'sections'>
+  readonly backend: Pick<Backend, 'callerTransactions' | 'sections'>
   /** The transaction that posts the job, as the backend names it. */
   readonly transaction: string
   /** Called when the job is known to have been posted; takes in its present status. @throws NotConnected */
@@ -99,7 +99,7 @@ export class ExpectedPost {
     const passed = Math.max(now.monotonic - this.#postedAt.monotonic, now.wall - this.#postedAt.wall)
     if (passed > KNOWN_FOR_MS) return 'unknown'
     try {
-      return (await backend.transactionState?.(transaction)) ?? 'unknown'
+      return (await backend.callerTransactions?.stateOf(transaction)) ?? 'unknown'
     } catch (error) {
       if (error instanceof NotConnected) return 'open'
       throw error

@@ -9,8 +9,8 @@ import {
 } from '../../../core/errors.ts'
 import type { TraceContext } from '../../../core/tracing.ts'
 import { type AnyFlow, checkStore, missingInputs } from '../../../flow/index.ts'
-import type { Backend, DependencyGone, KeyTaken, Posted, PostRequest, StoredJob } from '../../backend.ts'
 import { assertSupported } from '../../claims/supported.ts'
+import type { Backend, DependencyGone, KeyTaken, Posted, PostRequest, StoredJob } from '../../contract/index.ts'
 import { withFlowPosting } from '../../model/declared.ts'
 import type { Dependency } from '../../model/dependencies.ts'
 import { type JobEntry, newEntry } from '../../model/entry.ts'
@@ -268,13 +268,14 @@ export class Poster {
   ): Promise<PostedJob | DependencyGone> {
     const { uri } = this.#backend
     const { posting } = request
-    if (!this.#backend.postInTransaction) {
+    const { callerTransactions } = this.#backend
+    if (!callerTransactions) {
       const message = `job ${posting.uuid} (${posting.name}): ${uri} cannot post in a transaction of the caller; omit client`
       throw new UnsupportedCapability(message, { capability: 'client' })
     }
     if (typeof client?.query !== 'function')
       throw new InvalidArgument('post: client must be a client of the pg package, as in await pool.connect()')
-    const posted = await this.#backend.postInTransaction(client, request)
+    const posted = await callerTransactions.post(client, request)
     if (posted.created) {
       const { id = '', transaction } = posted
       const entry = this.#view.byId(id)

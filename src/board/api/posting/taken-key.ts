@@ -7,7 +7,7 @@
  */
 import { InvalidState, NotFound, Unclaimable } from '../../../core/errors.ts'
 import { MAX_DURATION_MS } from '../../../core/time.ts'
-import type { Backend, KeyTaken, StoredJob } from '../../backend.ts'
+import type { Backend, KeyTaken, StoredJob } from '../../contract/index.ts'
 import { isDoomed } from '../../model/dependencies.ts'
 import { type JobEntry, newEntry } from '../../model/entry.ts'
 import { HOLD_FLOW } from '../../model/expiry.ts'
@@ -88,7 +88,7 @@ export class TakenKeys {
     const [[stored], cancellation] = await Promise.all([
       backend.read([id]),
       backend.cancellation(id),
-      backend.readClock?.(),
+      backend.readClock(),
     ])
     if (!stored || !('posting' in stored)) return undefined
     const { posting: current, revision } = stored

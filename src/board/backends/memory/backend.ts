@@ -37,7 +37,7 @@ import {
   type UnreadableJob,
   type WriteRequest,
   type Written,
-} from '../../backend.ts'
+} from '../../contract/index.ts'
 import { isFirstRun } from '../../model/dependencies.ts'
 import type { EndedJob } from '../../model/ended-job.ts'
 import type { LimitUse, TokenRequest, TokensTaken } from '../../model/limits.ts'
@@ -351,6 +351,14 @@ export class MemoryBackend implements Backend {
     this.#recordWatches.delete(kind)
   }
 
+  async releaseOrphans(): Promise<void> {
+    // Resources are held by the job: without its claim none is left.
+  }
+
+  async resourceHolder(): Promise<undefined> {
+    // Other programs hold no resources of these boards.
+  }
+
   async register(entity: Entity): Promise<void> {
     this.#space.register(entity, this.#requireOpen().session)
   }
@@ -368,6 +376,10 @@ export class MemoryBackend implements Backend {
     return this.clock.now()
   }
 
+  async readClock(): Promise<void> {
+    // The clock is that of this process.
+  }
+
   /** Returns a hold that does nothing: a session of this backend lasts as long as the board object. */
   holdSession(): SessionHold {
     return { whenAlive: async () => this.#requireOpen().session, [Symbol.dispose]: () => undefined }
@@ -375,6 +387,10 @@ export class MemoryBackend implements Backend {
 
   alive(session: string): boolean {
     return this.#open?.session === session
+  }
+
+  sessionLeft(): number {
+    return Number.POSITIVE_INFINITY
   }
 
   #openSpace(): MemorySpace {

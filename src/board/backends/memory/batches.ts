@@ -1,6 +1,6 @@
 /** The batches of a memory board: the status of each, which of its jobs are open, and which have ended in the trash. */
 import { Duplicate } from '../../../core/errors.ts'
-import type { BatchChange, BatchJobs, NewBatch } from '../../backend.ts'
+import type { BatchChange, BatchJobs, NewBatch } from '../../contract/index.ts'
 import {
   type BatchStatus,
   decodeBatch,

@@ -30,7 +30,7 @@ import type {
   TrashListing,
   TrashReason,
   Written,
-} from '../../backend.ts'
+} from '../../contract/index.ts'
 import { cascadeCancellation, type Dependency } from '../../model/dependencies.ts'
 import type { HistoryEntry } from '../../model/ended-job.ts'
 import type { StoredBatch } from '../../model/job-batch.ts'

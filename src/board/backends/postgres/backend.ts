@@ -21,6 +21,7 @@ import {
   type BackendSink,
   type BatchStore,
   type BoardSections,
+  type CallerTransactions,
   type Cancellation,
   type CancelRequest,
   type ClaimGrant,
@@ -31,7 +32,6 @@ import {
   type JobStatus,
   type OrphanedClaim,
   type Posted,
-  type PostedInTransaction,
   type PostRequest,
   type ReleaseOutcome,
   type ReleaseRequest,
@@ -49,10 +49,10 @@ import {
   type UnreadableJob,
   type WriteRequest,
   type Written,
-} from '../../backend.ts'
+} from '../../contract/index.ts'
 import type { EndedJob } from '../../model/ended-job.ts'
 import type { LimitUse, TokenRequest, TokensTaken } from '../../model/limits.ts'
-import type { Posting, SqlClient } from '../../model/posting.ts'
+import type { Posting } from '../../model/posting.ts'
 import type { RecordName, StoredRecord } from '../../model/record.ts'
 import { ServerClock } from '../server-clock.ts'
 import { pagesOf, selectTrash } from '../trash-pages.ts'
@@ -123,6 +123,10 @@ const MAX_REPORTED = 1_000
 export class PostgresBackend implements Backend {
   readonly uri: string
   readonly capabilities = ALL_CAPABILITIES
+  readonly callerTransactions: CallerTransactions = {
+    post: (client, request) => this.#requireOpen.changer.postInTransaction(client, request),
+    stateOf: (transaction) => this.#transactionState(transaction),
+  }
   readonly sessionTimeout: number
   readonly sections: BoardSections
   readonly batches: BatchStore
@@ -237,17 +241,6 @@ export class PostgresBackend implements Backend {
 
   async post(request: PostRequest): Promise<Posted> {
     return this.#requireOpen.changer.post(request)
-  }
-
-  postInTransaction(client: SqlClient, request: PostRequest): Promise<PostedInTransaction> {
-    return this.#requireOpen.changer.postInTransaction(client, request)
-  }
-
-  async transactionState(transaction: string): Promise<TransactionState> {
-    const { schema } = this.#options.location
-    return translateErrors('looking for the end of a transaction', () =>
-      readTransactionState(this.#pool, { post: transaction, schema }),
-    )
   }
 
   async replace(request: ReplaceRequest): Promise<Replaced> {
@@ -449,6 +442,13 @@ export class PostgresBackend implements Backend {
   }
 
   // --- Inside -----------------------------------------------------------------------------------------------------
+
+  async #transactionState(transaction: string): Promise<TransactionState> {
+    const { schema } = this.#options.location
+    return translateErrors('looking for the end of a transaction', () =>
+      readTransactionState(this.#pool, { post: transaction, schema }),
+    )
+  }
 
   get #requireOpen(): PostgresComponents {
     if (this.#board) return this.#board

@@ -1,7 +1,7 @@
 /** Reads, creates and changes the batches of a board. `functions/batches.sql` counts their jobs. */
 import { Duplicate } from '../../../core/errors.ts'
 import { decodeText, encodeText, type Row, type SqlDriver } from '../../../postgres/index.ts'
-import type { BatchChange, BatchJobs, BatchStore, NewBatch } from '../../backend.ts'
+import type { BatchChange, BatchJobs, BatchStore, NewBatch } from '../../contract/index.ts'
 import { type BatchCounts, type BatchStatus, decodeBatch, type StoredBatch } from '../../model/job-batch.ts'
 import { closedBatchError, duplicateMemberError, unknownBatchError } from '../../model/post-batch.ts'
 import type { Posting } from '../../model/posting.ts'

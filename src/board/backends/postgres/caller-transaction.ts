@@ -7,7 +7,7 @@
  */
 import { InvalidArgument } from '../../../core/errors.ts'
 import type { SqlDriver } from '../../../postgres/index.ts'
-import type { TransactionState } from '../../backend.ts'
+import type { TransactionState } from '../../contract/index.ts'
 import type { SqlClient } from '../../model/posting.ts'
 import { translateErrors } from './errors.ts'
 

@@ -8,7 +8,7 @@
 import { isError, NotConnected } from '../../../core/errors.ts'
 import { backoffDelay, monotonic, sleep } from '../../../core/time.ts'
 import { decodeText, type SqlDriver } from '../../../postgres/index.ts'
-import type { BackendSink } from '../../backend.ts'
+import type { BackendSink } from '../../contract/index.ts'
 import { translateErrors } from './errors.ts'
 
 export interface CleanUpOptions {

@@ -3,7 +3,7 @@
  * `functions/dependencies.sql`.
  */
 import type { SqlDriver } from '../../../postgres/index.ts'
-import { MAX_SHOWN_DEPENDENCIES } from '../../backend.ts'
+import { MAX_SHOWN_DEPENDENCIES } from '../../contract/index.ts'
 import type { Dependency } from '../../model/dependencies.ts'
 import { jobId, jobNumbers } from './records.ts'
 

@@ -12,7 +12,7 @@
 import { createDeferred, type Deferred } from '../../../core/async/abort.ts'
 import { startTimer } from '../../../core/time.ts'
 import type { PostgresConnection } from '../../../postgres/index.ts'
-import type { BackendSink, BoardChange } from '../../backend.ts'
+import type { BackendSink, BoardChange } from '../../contract/index.ts'
 import { PRIORITIES } from '../../model/claim-order.ts'
 import { NotificationCanary } from '../notification-canary.ts'
 import { isJobNumber, jobId } from './records.ts'

@@ -2,7 +2,7 @@
 import { encode } from '../../../core/codec.ts'
 import { Duplicate, NotConnected } from '../../../core/errors.ts'
 import { decodeText, encodeText, type SqlDriver } from '../../../postgres/index.ts'
-import type { Cancellation, Entity, JobStatus, StoredJob, TrashedEntry, UnreadableJob } from '../../backend.ts'
+import type { Cancellation, Entity, JobStatus, StoredJob, TrashedEntry, UnreadableJob } from '../../contract/index.ts'
 import { metadataReader } from '../../model/entity-metadata.ts'
 import { readDependencies } from './dependency-rows.ts'
 import {

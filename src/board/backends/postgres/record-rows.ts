@@ -1,7 +1,7 @@
 /** Reads records, and writes them together with posts. */
 import { InvalidState } from '../../../core/errors.ts'
 import { decodeText, encodeText, type SqlDriver } from '../../../postgres/index.ts'
-import type { Posted, PostRequest, WriteRequest, Written } from '../../backend.ts'
+import type { Posted, PostRequest, WriteRequest, Written } from '../../contract/index.ts'
 import { encodePosting, MAX_POSTING_BYTES } from '../../model/posting.ts'
 import { describeWrite, type RecordChange, type RecordName, type StoredRecord } from '../../model/record.ts'
 import { type BatchRefusal, toBatchRefusalError } from './batch-rows.ts'

@@ -19,7 +19,7 @@
 import { retryUntilAborted } from '../../../core/async/retry.ts'
 import { NotConnected, ResourceLocked } from '../../../core/errors.ts'
 import { advisoryKey, type PostgresConnection, type SqlDriver } from '../../../postgres/index.ts'
-import type { ResourceHolder } from '../../backend.ts'
+import type { ResourceHolder } from '../../contract/index.ts'
 import type { Posting } from '../../model/posting.ts'
 import { toResourceWants } from '../../model/resources.ts'
 import { translateErrors } from './errors.ts'

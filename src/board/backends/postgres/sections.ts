@@ -1,6 +1,6 @@
 /** Reads parts of a board for views that hold only a window of it, in one round trip each, and without reading more rows. */
 import type { SqlDriver } from '../../../postgres/index.ts'
-import type { BoardSections, JobSummary } from '../../backend.ts'
+import type { BoardSections, JobSummary } from '../../contract/index.ts'
 import { PRIORITIES, rank } from '../../model/claim-order.ts'
 import { translateErrors } from './errors.ts'
 import { isJobNumber, jobId, jobNumber, jobNumbers } from './records.ts'

@@ -36,7 +36,7 @@ import type {
   RestoreOutcome,
   Settlement,
   TrashedEntry,
-} from '../../backend.ts'
+} from '../../contract/index.ts'
 import { encodeEndedJob } from '../../model/ended-job.ts'
 import { limitReachedError } from '../../model/limits.ts'
 import { duplicateRestoreError } from '../../model/post-batch.ts'

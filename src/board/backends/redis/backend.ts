@@ -48,7 +48,7 @@ import {
   type UnreadableJob,
   type WriteRequest,
   type Written,
-} from '../../backend.ts'
+} from '../../contract/index.ts'
 import type { EndedJob } from '../../model/ended-job.ts'
 import { type LimitUse, limitReachedError, type TokenRequest, type TokensTaken } from '../../model/limits.ts'
 import { duplicateRestoreError } from '../../model/post-batch.ts'
@@ -365,6 +365,14 @@ export class RedisBackend implements Backend {
     await this.#board?.session.unwatch('records', kind)
   }
 
+  async releaseOrphans(): Promise<void> {
+    // Resources are held by the job: without its claim none is left.
+  }
+
+  async resourceHolder(): Promise<undefined> {
+    // Other programs hold no resources of these boards.
+  }
+
   async register(entity: Entity): Promise<void> {
     const { session } = this.#requireOpen
     const step = registerStep(entity, await session.whenAlive())
@@ -391,6 +399,10 @@ export class RedisBackend implements Backend {
   /** Returns a hold that costs nothing: the lease is watched in any case. */
   holdSession(): SessionHold {
     return { whenAlive: () => this.#requireOpen.session.whenAlive(), [Symbol.dispose]: () => undefined }
+  }
+
+  async readClock(): Promise<void> {
+    // Each answer shows the time of the server, and there was one when the board was opened.
   }
 
   alive(session: string): boolean {

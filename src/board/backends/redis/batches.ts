@@ -1,6 +1,6 @@
 /** Reads the batches of a board, and creates and changes them by steps. `scripts/shared/batches.lua` counts their jobs. */
 import { Duplicate } from '../../../core/errors.ts'
-import type { BatchChange, BatchJobs, BatchStore, NewBatch } from '../../backend.ts'
+import type { BatchChange, BatchJobs, BatchStore, NewBatch } from '../../contract/index.ts'
 import { rank } from '../../model/claim-order.ts'
 import {
   type BatchCounts,

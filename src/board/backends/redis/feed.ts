@@ -2,7 +2,7 @@
  * Delivers the log of changes to the sink, each change once and in order, from two sources. Answers of scripts contain all
  * missing changes in order; publications may arrive before those answers, late, or never.
  */
-import type { BackendSink, BoardChange, QueueKey } from '../../backend.ts'
+import type { BackendSink, BoardChange, QueueKey } from '../../contract/index.ts'
 import { PRIORITIES, type Priority } from '../../model/claim-order.ts'
 import type { NotificationCanary } from '../notification-canary.ts'
 import { toOrder } from './layout.ts'

@@ -1,7 +1,7 @@
 /** Opens Redis boards by URI, such as `redis://127.0.0.1:6379/0?prefix=taskflow&ttl=10s`; `place.ts` describes all forms. */
 import { type Logger, silentLog } from '../../../core/log.ts'
 import type { ResourceUri } from '../../../core/uri.ts'
-import type { Backend } from '../../backend.ts'
+import type { Backend } from '../../contract/index.ts'
 import { RedisBackend } from './backend.ts'
 import { parseRedisLocation, type RedisTls } from './place.ts'
 

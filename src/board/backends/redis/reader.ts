@@ -9,7 +9,7 @@ import {
   type TrashedEntry,
   type TrashListing,
   type UnreadableJob,
-} from '../../backend.ts'
+} from '../../contract/index.ts'
 import { decodeEndedJob, type EndedJob } from '../../model/ended-job.ts'
 import { metadataReader } from '../../model/entity-metadata.ts'
 import { type LimitUse, MAX_USED_KEYS, type TokenRate } from '../../model/limits.ts'

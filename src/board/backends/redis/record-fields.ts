@@ -1,6 +1,6 @@
 /** Reads records, and writes them together with posts. */
 import { decode, encodePlain, toFields } from '../../../core/codec.ts'
-import type { PostRequest, WriteRequest } from '../../backend.ts'
+import type { PostRequest, WriteRequest } from '../../contract/index.ts'
 import { rank } from '../../model/claim-order.ts'
 import { MAX_POSTING_BYTES } from '../../model/posting.ts'
 import { describeWrite, type RecordChange, type RecordName, type StoredRecord } from '../../model/record.ts'

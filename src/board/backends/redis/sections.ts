@@ -2,7 +2,7 @@
  * Reads parts of a board for views that hold only a window of it. Long parts are read in pages, so that no client waits while
  * Redis builds one long answer.
  */
-import type { BoardSections, JobSummary } from '../../backend.ts'
+import type { BoardSections, JobSummary } from '../../contract/index.ts'
 import { type ClaimOrderKey, PRIORITIES, rank } from '../../model/claim-order.ts'
 import type { WindowSize } from '../window-size.ts'
 import { decodeText } from './records.ts'

@@ -9,7 +9,7 @@ import type {
   RestoreOptions,
   Settlement,
   TrashedEntry,
-} from '../../backend.ts'
+} from '../../contract/index.ts'
 import { rank } from '../../model/claim-order.ts'
 import { cascadeCancellation, type Dependency, isFirstRun } from '../../model/dependencies.ts'
 import { encodeEndedJob } from '../../model/ended-job.ts'

@@ -39,7 +39,7 @@ import {
   type UnreadableJob,
   type WriteRequest,
   type Written,
-} from '../../backend.ts'
+} from '../../contract/index.ts'
 import type { EndedJob } from '../../model/ended-job.ts'
 import type { LimitUse, TokenRequest, TokensTaken } from '../../model/limits.ts'
 import { encodePosting, MAX_POSTING_BYTES, type Posting } from '../../model/posting.ts'
@@ -376,6 +376,14 @@ export class SqliteBackend implements Backend {
     this.#wanted.kinds.delete(kind)
   }
 
+  async releaseOrphans(): Promise<void> {
+    // Resources are held by the job: without its claim none is left.
+  }
+
+  async resourceHolder(): Promise<undefined> {
+    // Other programs hold no resources of these boards.
+  }
+
   async register(entity: Entity): Promise<void> {
     const { id } = this.#requireSession(`registering ${entity.kind} ${entity.name}`)
     return this.#step(({ entities }) => entities.register(entity, id))
@@ -397,6 +405,10 @@ export class SqliteBackend implements Backend {
   /** Returns a hold that costs nothing: the session sends heartbeats whether or not it has claims. */
   holdSession(): SessionHold {
     return { whenAlive: async () => this.#requireOpen().keeper.whenAlive(), [Symbol.dispose]: () => undefined }
+  }
+
+  async readClock(): Promise<void> {
+    // All processes that use the file have the clock of this machine.
   }
 
   alive(session: string): boolean {

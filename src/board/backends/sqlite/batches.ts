@@ -3,7 +3,7 @@ import { Duplicate } from '../../../core/errors.ts'
 import { catchError } from '../../../core/result.ts'
 import { decodeText, encodeText } from '../../../core/texts.ts'
 import type { Row } from '../../../sqlite/index.ts'
-import type { BatchChange, BatchJobs, NewBatch } from '../../backend.ts'
+import type { BatchChange, BatchJobs, NewBatch } from '../../contract/index.ts'
 import {
   type BatchStatus,
   decodeBatch,

@@ -16,7 +16,7 @@ import type {
   ReleaseOutcome,
   ReleaseRequest,
   Settlement,
-} from '../../backend.ts'
+} from '../../contract/index.ts'
 import { encodeLife } from '../../model/posting.ts'
 import type { BoardPlace, Changes } from './changes.ts'
 import type { Jobs } from './jobs.ts'

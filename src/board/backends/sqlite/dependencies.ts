@@ -1,6 +1,6 @@
 /** The dependencies between jobs of a board that are not met. */
 import { encodeText } from '../../../core/texts.ts'
-import { MAX_SHOWN_DEPENDENCIES } from '../../backend.ts'
+import { MAX_SHOWN_DEPENDENCIES } from '../../contract/index.ts'
 import { cascadeCancellation, type Dependency } from '../../model/dependencies.ts'
 import type { BoardPlace, Changes } from './changes.ts'
 import { jobId, jobNumber, NEVER } from './rows.ts'

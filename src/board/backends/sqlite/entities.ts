@@ -2,7 +2,7 @@
 import { encode } from '../../../core/codec.ts'
 import { Duplicate, NotConnected } from '../../../core/errors.ts'
 import { encodeText } from '../../../core/texts.ts'
-import type { Entity } from '../../backend.ts'
+import type { Entity } from '../../contract/index.ts'
 import { metadataReader } from '../../model/entity-metadata.ts'
 import type { BoardPlace } from './changes.ts'
 import { readText, toEntity } from './rows.ts'

@@ -5,7 +5,7 @@
  */
 import { decodeText } from '../../../core/texts.ts'
 import type { Row } from '../../../sqlite/index.ts'
-import type { BackendSink, BoardChange } from '../../backend.ts'
+import type { BackendSink, BoardChange } from '../../contract/index.ts'
 import type { RecordName } from '../../model/record.ts'
 import type { BoardPlace, ChangeKind, JobChange } from './changes.ts'
 import { parseRecordName } from './records.ts'

@@ -3,7 +3,7 @@ import { InvalidArgument } from '../../../core/errors.ts'
 import type { Logger } from '../../../core/log.ts'
 import { type ResourceUri, readDurationParameter } from '../../../core/uri.ts'
 import { parseSqliteLocation } from '../../../sqlite/index.ts'
-import type { Backend } from '../../backend.ts'
+import type { Backend } from '../../contract/index.ts'
 import { windowSizeOf } from '../window-size.ts'
 import { SqliteBackend } from './backend.ts'
 

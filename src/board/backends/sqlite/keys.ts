@@ -1,6 +1,6 @@
 /** The keys of a board: a key is taken while its job is on the board, and until its window is over. */
 import { encodeText } from '../../../core/texts.ts'
-import type { KeyTaken } from '../../backend.ts'
+import type { KeyTaken } from '../../contract/index.ts'
 import type { BoardPlace } from './changes.ts'
 import { jobId, readText } from './rows.ts'
 

@@ -2,7 +2,7 @@
 
 import { Unclaimable } from '../../../core/errors.ts'
 import { encodeText } from '../../../core/texts.ts'
-import type { Posted, PostRequest, Replaced, ReplaceRequest, Written } from '../../backend.ts'
+import type { Posted, PostRequest, Replaced, ReplaceRequest, Written } from '../../contract/index.ts'
 import { rank } from '../../model/claim-order.ts'
 import { duplicateMemberError } from '../../model/post-batch.ts'
 import { encodePosting, MAX_POSTING_BYTES, toCountedBytes } from '../../model/posting.ts'

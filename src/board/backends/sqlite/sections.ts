@@ -1,6 +1,6 @@
 /** Reads parts of a board for views that hold only a window of it. */
 import { encodeText } from '../../../core/texts.ts'
-import type { BoardSections, JobSummary } from '../../backend.ts'
+import type { BoardSections, JobSummary } from '../../contract/index.ts'
 import { rank } from '../../model/claim-order.ts'
 import type { BoardPlace } from './changes.ts'
 import { jobId, jobNumber, SUMMARY_COLUMNS, toSummary } from './rows.ts'

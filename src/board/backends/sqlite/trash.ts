@@ -1,7 +1,7 @@
 /** The trash of a board. */
 import { Duplicate, NotFound } from '../../../core/errors.ts'
 import { encodeText } from '../../../core/texts.ts'
-import type { RestoreOutcome, TrashedEntry } from '../../backend.ts'
+import type { RestoreOutcome, TrashedEntry } from '../../contract/index.ts'
 import type { Dependency } from '../../model/dependencies.ts'
 import { encodePosting, type Posting } from '../../model/posting.ts'
 import type { Batches } from './batches.ts'

@@ -51,7 +51,7 @@ import type {
   UnreadableJob,
   WriteRequest,
   Written,
-} from '../../backend.ts'
+} from '../../contract/index.ts'
 import type { EndedJob } from '../../model/ended-job.ts'
 import type { LimitUse, TokenRequest, TokensTaken } from '../../model/limits.ts'
 import type { Posting } from '../../model/posting.ts'
@@ -389,6 +389,10 @@ export class ZooKeeperBackend implements Backend {
 
   async unwatchRecords(kind: string): Promise<void> {
     await this.#board?.records.unwatch(kind)
+  }
+
+  async resourceHolder(): Promise<undefined> {
+    // Other programs hold no resources of these boards.
   }
 
   async register(entity: Entity): Promise<void> {

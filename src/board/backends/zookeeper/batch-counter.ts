@@ -3,7 +3,7 @@ import { RetryRounds } from '../../../core/async/retry.ts'
 import { keepNewest } from '../../../core/collections/keep-newest.ts'
 import { asError, NotConnected, OutcomeUnknown } from '../../../core/errors.ts'
 import { BadVersion, NodeExists, NoNode, type ZooKeeperError } from '../../../zookeeper/index.ts'
-import type { PostRequest } from '../../backend.ts'
+import type { PostRequest } from '../../contract/index.ts'
 import { decodeBatch, toBatchCallback } from '../../model/job-batch.ts'
 import {
   closedBatchError,

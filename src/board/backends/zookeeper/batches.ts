@@ -2,7 +2,7 @@
 import { RetryRounds } from '../../../core/async/retry.ts'
 import { Duplicate } from '../../../core/errors.ts'
 import { NodeExists, NoNode, type Watch, type ZooKeeper, type ZooKeeperError } from '../../../zookeeper/index.ts'
-import type { BatchChange, BatchJobs, BatchStore, NewBatch } from '../../backend.ts'
+import type { BatchChange, BatchJobs, BatchStore, NewBatch } from '../../contract/index.ts'
 import { type BatchStatus, decodeBatch, MAX_ENDED_BATCHES, type StoredBatch } from '../../model/job-batch.ts'
 import { unknownBatchError } from '../../model/post-batch.ts'
 import type { Posting } from '../../model/posting.ts'

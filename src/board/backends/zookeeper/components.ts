@@ -1,7 +1,7 @@
 /** The components of an open board: how they are put together, and what each of them does with the events of the board's watch. */
 
 import type { WatchEvent, ZooKeeper } from '../../../zookeeper/index.ts'
-import type { BackendSink } from '../../backend.ts'
+import type { BackendSink } from '../../contract/index.ts'
 import type { ServerClock } from '../server-clock.ts'
 import { UnreadableValues } from '../unreadable-values.ts'
 import { BatchCounter } from './batch-counter.ts'

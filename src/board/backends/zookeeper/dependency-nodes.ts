@@ -28,7 +28,7 @@ import {
   type ZooKeeper,
   ZooKeeperError,
 } from '../../../zookeeper/index.ts'
-import { MAX_SHOWN_DEPENDENCIES } from '../../backend.ts'
+import { MAX_SHOWN_DEPENDENCIES } from '../../contract/index.ts'
 import { pickAtRandom } from '../../model/claim-order.ts'
 import type { Dependency } from '../../model/dependencies.ts'
 import type { Precheck } from './commit/batch.ts'

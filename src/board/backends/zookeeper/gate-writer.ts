@@ -4,7 +4,7 @@
  */
 import { InvalidState, NotConnected, Unclaimable } from '../../../core/errors.ts'
 import { BadVersion, NoNode } from '../../../zookeeper/index.ts'
-import type { GateRequest } from '../../backend.ts'
+import type { GateRequest } from '../../contract/index.ts'
 import type { TransactionCommitter } from './commit/committer.ts'
 import { gateSteps } from './commit/transactions.ts'
 import { assertIntact, FenceBase } from './store/fence-base.ts'

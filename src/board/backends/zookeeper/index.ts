@@ -5,7 +5,7 @@ import { InvalidArgument } from '../../../core/errors.ts'
 import type { Logger } from '../../../core/log.ts'
 import type { ResourceUri } from '../../../core/uri.ts'
 import { assertLocationParameters, parseZooKeeperLocation, type SecurityOptions } from '../../../zookeeper/index.ts'
-import type { Backend } from '../../backend.ts'
+import type { Backend } from '../../contract/index.ts'
 import { ZooKeeperBackend } from './backend.ts'
 import { DEFAULT_PATH, Layout } from './store/layout.ts'
 

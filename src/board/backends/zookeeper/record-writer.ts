@@ -2,7 +2,7 @@
 import { PayloadTooLarge } from '../../../core/errors.ts'
 import { defined } from '../../../core/options.ts'
 import { BadVersion, NodeExists, NoNode, type ZooKeeperError } from '../../../zookeeper/index.ts'
-import type { Posted, PostRequest, WriteRequest, Written } from '../../backend.ts'
+import type { Posted, PostRequest, WriteRequest, Written } from '../../contract/index.ts'
 import { changesLimits, describeWrite, type RecordChange, type RecordName } from '../../model/record.ts'
 import { type BatchCounter, type BatchOpening, NO_OPENING } from './batch-counter.ts'
 import type { Applied, CommittedTransaction, TouchedName } from './commit/batch.ts'

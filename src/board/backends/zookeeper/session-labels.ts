@@ -1,6 +1,6 @@
 /** Labels for sessions: their ids are secrets and must not be shown. */
 import { ClaimLost } from '../../../core/errors.ts'
-import type { Settlement } from '../../backend.ts'
+import type { Settlement } from '../../contract/index.ts'
 
 export class SessionLabels {
   readonly #labels = new Map<bigint, string>()

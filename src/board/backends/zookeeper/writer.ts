@@ -32,7 +32,7 @@ import type {
   Settlement,
   TrashedEntry,
   TrashReason,
-} from '../../backend.ts'
+} from '../../contract/index.ts'
 import { cascadeCancellation, type Dependency, isFirstRun } from '../../model/dependencies.ts'
 import type { HistoryEntry } from '../../model/ended-job.ts'
 import { toLimitCosts } from '../../model/limits.ts'

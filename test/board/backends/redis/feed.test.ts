@@ -1,8 +1,8 @@
 /** Changes come in answers and by publishing, out of order, twice, or never; the sink hears each once, in order. */
 import { describe, expect, test } from 'vitest'
-import type { BackendSink } from '../../../../src/board/backend.ts'
 import { NotificationCanary } from '../../../../src/board/backends/notification-canary.ts'
 import { RedisChangeFeed } from '../../../../src/board/backends/redis/feed.ts'
+import type { BackendSink } from '../../../../src/board/contract/index.ts'
 
 const BEGUN = ['gap', 'resumed']
 

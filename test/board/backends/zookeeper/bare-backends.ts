@@ -1,8 +1,8 @@
 /** ZooKeeper backends with what no URI can ask for, under a board or bare. */
 import { JobBoard } from '../../../../src/board/api/job-board.ts'
-import type { BackendSink, BoardChange } from '../../../../src/board/backend.ts'
 import { ZooKeeperBackend, type ZooKeeperBackendOptions } from '../../../../src/board/backends/zookeeper/backend.ts'
 import { Layout } from '../../../../src/board/backends/zookeeper/store/layout.ts'
+import type { BackendSink, BoardChange } from '../../../../src/board/contract/index.ts'
 import { makePosting, type Posting, type PostOptions } from '../../../../src/board/model/posting.ts'
 import type { ZooKeeperPlace } from '../../boards.ts'
 

@@ -1,6 +1,6 @@
 /** A board on three servers: what followers tell, and when. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { ClaimRequest } from '../../../../src/board/backend.ts'
+import type { ClaimRequest } from '../../../../src/board/contract/index.ts'
 import type { JobBoard } from '../../../../src/board/index.ts'
 import { InvalidState, Unclaimable } from '../../../../src/core/errors.ts'
 import { type Ensemble, startEnsemble } from '../../../support/ensemble.ts'

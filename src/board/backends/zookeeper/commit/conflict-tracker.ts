@@ -1,7 +1,7 @@
 /**
  * Tracks which of the jobs that are being claimed were changed by other clients meanwhile, as the change feed shows.
  */
-import type { BoardChange } from '../../../backend.ts'
+import type { BoardChange } from '../../../contract/index.ts'
 
 /** A job that is being claimed. */
 export interface TrackedClaim {

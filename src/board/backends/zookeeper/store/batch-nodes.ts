@@ -29,7 +29,7 @@
 import { decode, toFields } from '../../../../core/codec.ts'
 import { isTime } from '../../../../core/time.ts'
 import { op, type ZooKeeper } from '../../../../zookeeper/index.ts'
-import type { BatchJobs } from '../../../backend.ts'
+import type { BatchJobs } from '../../../contract/index.ts'
 import type { BatchCounts, BatchStatus, StoredBatch } from '../../../model/job-batch.ts'
 import { isCount } from '../../../model/stored.ts'
 import type { Layout } from './layout.ts'

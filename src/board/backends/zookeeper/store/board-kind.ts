@@ -12,7 +12,7 @@ import {
   type BoardChange,
   type TrashedEntry,
   type TrashReason,
-} from '../../../backend.ts'
+} from '../../../contract/index.ts'
 import {
   encodePosting,
   type Posting,

@@ -3,7 +3,7 @@
  * posting, its lock and its cancel request. They stay armed on every connection, so after a gap only the status is read again.
  */
 import type { Watch, WatchEvent, ZooKeeper } from '../../../../zookeeper/index.ts'
-import type { BoardChange, JobStatus } from '../../../backend.ts'
+import type { BoardChange, JobStatus } from '../../../contract/index.ts'
 import type { Layout } from './layout.ts'
 import type { ZooKeeperReader } from './reader.ts'
 

@@ -7,7 +7,7 @@
  * connection breaks in between, the sweep removes the request.
  */
 import { type ZooKeeper, ZooKeeperError } from '../../../../zookeeper/index.ts'
-import type { BoardChange } from '../../../backend.ts'
+import type { BoardChange } from '../../../contract/index.ts'
 import type { Layout } from './layout.ts'
 
 export interface LateCancellationsOptions {

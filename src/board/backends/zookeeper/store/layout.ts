@@ -20,7 +20,7 @@
  */
 import { createHash } from 'node:crypto'
 import type { WatchEvent } from '../../../../zookeeper/index.ts'
-import type { BoardChange } from '../../../backend.ts'
+import type { BoardChange } from '../../../contract/index.ts'
 
 export const DEFAULT_PATH = '/taskflow/jobs'
 

@@ -19,7 +19,7 @@ import type {
   TrashedEntry,
   UnclaimedJobs,
   UnreadableJob,
-} from '../../../backend.ts'
+} from '../../../contract/index.ts'
 import { findByUuid, type TrashArrivals, TrashIndex } from '../../trash-index.ts'
 import { pagesOf } from '../../trash-pages.ts'
 import type { BoardKind } from './board-kind.ts'

@@ -2,7 +2,7 @@
 import { decode, type Encoding, encode } from '../../../../core/codec.ts'
 import { IncompatibleVersion, InvalidPosting, isDate } from '../../../../core/errors.ts'
 import { type Failure, parseFailure } from '../../../../core/failure.ts'
-import type { Cancellation, Entity, TrashedEntry } from '../../../backend.ts'
+import type { Cancellation, Entity, TrashedEntry } from '../../../contract/index.ts'
 import { metadataReader } from '../../../model/entity-metadata.ts'
 import type { Posting } from '../../../model/posting.ts'
 import { isJob } from './layout.ts'

@@ -9,7 +9,7 @@
  */
 import type { Encoding } from '../../../../core/codec.ts'
 import { BadVersion, NoNode, NotEmpty, type ZooKeeper } from '../../../../zookeeper/index.ts'
-import type { OrphanedClaim } from '../../../backend.ts'
+import type { OrphanedClaim } from '../../../contract/index.ts'
 import { pickAtRandom } from '../../../model/claim-order.ts'
 import { toResourceWants } from '../../../model/resources.ts'
 import { isInWindow } from './key-nodes.ts'

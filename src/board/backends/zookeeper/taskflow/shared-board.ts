@@ -6,7 +6,7 @@
 import { decode, encode } from '../../../../core/codec.ts'
 import { InvalidPosting } from '../../../../core/errors.ts'
 import { op } from '../../../../zookeeper/index.ts'
-import { ALL_CAPABILITIES } from '../../../backend.ts'
+import { ALL_CAPABILITIES } from '../../../contract/index.ts'
 import type { BoardKind } from '../store/board-kind.ts'
 import { decodeFields, encodeTrashFields, parseTrashedEntry } from '../store/records.ts'
 import { decodeSharedPosting, decodeText, encodeSharedPosting, sliceFields } from './shared-posting.ts'

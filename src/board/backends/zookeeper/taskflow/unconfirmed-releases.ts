@@ -8,7 +8,7 @@
  * request, so one request later it is known whether the posting is deleted too. Until then the job counts as claimed.
  * This costs one round trip and avoids claims that must fail.
  */
-import type { BoardChange } from '../../../backend.ts'
+import type { BoardChange } from '../../../contract/index.ts'
 import type { ReleaseFilter, ReleaseFilterOptions } from '../store/board-kind.ts'
 
 export class UnconfirmedReleases implements ReleaseFilter {

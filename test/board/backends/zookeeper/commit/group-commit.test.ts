@@ -1,6 +1,6 @@
 /** What is asked at the same time goes out together, and everybody gets an answer of their own. */
 import { afterAll, beforeAll, describe, expect } from 'vitest'
-import type { ClaimGrant, ClaimRequest, Settlement } from '../../../../../src/board/backend.ts'
+import type { ClaimGrant, ClaimRequest, Settlement } from '../../../../../src/board/contract/index.ts'
 import type { JobBoard } from '../../../../../src/board/index.ts'
 import type { Posting } from '../../../../../src/board/model/posting.ts'
 import { createDeferred } from '../../../../../src/core/async/abort.ts'

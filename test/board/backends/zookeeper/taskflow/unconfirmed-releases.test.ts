@@ -1,8 +1,8 @@
 /** A lock that goes before its posting: what is believed at once, and what one question later. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import type { BoardChange } from '../../../../../src/board/backend.ts'
 import { UnconfirmedReleases } from '../../../../../src/board/backends/zookeeper/taskflow/unconfirmed-releases.ts'
+import type { BoardChange } from '../../../../../src/board/contract/index.ts'
 import { createDeferred, type Deferred } from '../../../../../src/core/async/abort.ts'
 
 const changes = (text: string): BoardChange[] =>

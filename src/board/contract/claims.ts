@@ -1,0 +1,92 @@
+/** Claims: how they are granted, and how they end. */
+import type { Result } from '../../core/result.ts'
+import type { HistoryEntry } from '../model/ended-job.ts'
+import type { ClaimLimits } from '../model/limits.ts'
+import type { Posting } from '../model/posting.ts'
+import type { TrashReason } from './trash.ts'
+
+export interface BackendClaims {
+  /**
+   * Claims jobs, one transaction each; resolves with one result for each. Errors: NotConnected, NotFound, Unclaimable, LimitReached,
+   * LimitsChanged.
+   */
+  claim(choices: readonly ClaimRequest[]): Promise<Result<ClaimGrant>[]>
+  /** Settles a claim in one transaction. Errors: NotConnected, ClaimLost, OutcomeUnknown. */
+  settle(settlement: Settlement): Promise<void>
+  /**
+   * Ends the claim of another owner, which is held at this revision, in one transaction: the job is unclaimed, and everything that the
+   * claim was granted is free. The owner receives the change as it receives those of other jobs. Never called
+   * where {@link BackendCapabilities.release} is false. Errors: NotConnected, OutcomeUnknown.
+   */
+  release(request: ReleaseRequest): Promise<ReleaseOutcome>
+  /** Releases the resources of a claim that was removed by hand while its session lives. Does nothing where none can remain. */
+  releaseOrphans(left: OrphanedClaim): Promise<void>
+  /** Returns the owner of the job; undefined where it is unclaimed. */
+  owner(id: string): Promise<string | undefined>
+}
+
+export interface ClaimRequest {
+  readonly id: string
+  readonly who: string
+  /** The revision of the posting when the job was chosen; the claim is refused if it has changed since. */
+  readonly revision: number
+  /** The posting that the claim writes: with the next run and its attempt. */
+  readonly posting: Posting
+  /** The limits whose slots and tokens the claim takes; absent on a board without limits. */
+  readonly limits?: ClaimLimits
+}
+
+export interface ClaimGrant {
+  readonly session: string
+  /** The revision of the posting that this claim wrote; settlements are checked against it. */
+  readonly revision: number
+  /**
+   * The fence grows with every claim of the board: of two claims of a job, or of a resource, the later one has the larger
+   * fence. The server's clock raises it, so that a board that was created again or restored continues above earlier fences.
+   */
+  readonly fence: bigint
+  /** The mark by which the backend recognizes what this claim created, where the fence does not identify it. */
+  readonly mark?: bigint
+  /** The new arrival time of each key with a rate, as in `model/limits.ts`. */
+  readonly arrivals?: readonly { readonly key: string; readonly arrivalMs: number }[]
+}
+
+/** Ends a claim, in the session and at the revision that granted it. */
+export type Settlement = {
+  readonly id: string
+  readonly who: string
+  readonly session: string
+  readonly revision: number
+  /** The posting that the settlement writes, on the board or in the trash. */
+  readonly posting: Posting
+  /** Whether the view knows of a cancel request for the job; the request is removed together with the job. */
+  readonly cancelRequested: boolean
+  /** What the end of the job adds to the history; absent for an abandon, and where the board keeps none. */
+  readonly history?: HistoryEntry
+} /** `results`: encoded results that the history keeps; they are in `history` already. */ & (
+  | { readonly kind: 'consume'; readonly results?: Uint8Array }
+  /** `held`: the posting of the claim, whose resources it holds, where the posting that is written has others. */
+  | { readonly kind: 'abandon'; readonly held?: Posting }
+  | ({ readonly kind: 'trash' } & TrashReason)
+)
+
+/** Ends the claim of another owner. */
+export interface ReleaseRequest {
+  readonly id: string
+  /** The revision of the posting that the claim wrote. */
+  readonly revision: number
+  /** The posting that is written: the claim's, with the end of its attempt. */
+  readonly posting: Posting
+}
+
+/** What became of a {@link ReleaseRequest}: `changed`: the job is not at this revision any more. `gone`: it has left the board. */
+export type ReleaseOutcome = 'released' | 'unclaimed' | 'changed' | 'gone'
+
+/** The resources that are still held for a claim that was removed by hand. */
+export interface OrphanedClaim {
+  readonly id: string
+  readonly posting: Posting
+  readonly fence: bigint
+  /** The mark of the claim, as in {@link ClaimGrant}. */
+  readonly mark?: bigint
+}
