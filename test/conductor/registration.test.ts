@@ -89,7 +89,7 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
     const who = async () => (await shown(other)).map(({ instance }) => instance)
     const [theirs] = await who()
     await expect.poll(() => told.length, { timeout: 20_000 }).toBeGreaterThan(0)
-    expect(told[0]).toContain('a living conductor bears the name one')
+    expect(told[0]).toContain('registering conductor one: the name is in use')
     expect(await who()).toEqual([theirs])
     await usurper.stop()
     await expect.poll(who, { timeout: 20_000 }).toHaveLength(1)

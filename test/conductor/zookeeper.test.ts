@@ -120,7 +120,7 @@ describe.skipIf(!zookeeperHosts)('conductors on ZooKeeper', () => {
     expect((await board.entities('conductor'))[0]?.metadata['pid']).toBe(process.pid)
     await using other = await openBoard(uri)
     const twin = startTestConductor({ board: other, persistence: 'memory:', flows: [flow], name: 'one' })
-    await expect(twin).rejects.toThrow('a living conductor bears the name one')
+    await expect(twin).rejects.toThrow('registering conductor one: the name is in use')
   })
 
   test('a task that blocks for longer than the session: warned of, lost, and done by the next run', async () => {

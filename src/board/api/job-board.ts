@@ -16,7 +16,7 @@
 
 import { answerInTime, followSignals } from '../../core/async/abort.ts'
 import { Lifecycle } from '../../core/async/lifecycle.ts'
-import { asError, Duplicate, InvalidState, Timeout, Unclaimable } from '../../core/errors.ts'
+import { asError, Duplicate, InvalidState, Timeout } from '../../core/errors.ts'
 import { parseReference } from '../../core/job-reference.ts'
 import type { Logger } from '../../core/log.ts'
 import { assertOptions, defined } from '../../core/options.ts'
@@ -29,6 +29,7 @@ import { Claimer } from '../claims/claimer.ts'
 import type { ReleasedClaim } from '../claims/release-claim.ts'
 import type { AbandonOptions, TrashOptions } from '../claims/settle-options.ts'
 import type { Backend, BackendCapabilities, Cancellation, Entity, SessionState } from '../contract/index.ts'
+import { refusalError } from '../contract/refusals.ts'
 import type { DeclaredLimits, DeclareLimitsReport } from '../limits/declare.ts'
 import { LimitBook } from '../limits/limit-book.ts'
 import { Limits } from '../limits/limits.ts'
@@ -804,7 +805,7 @@ export class JobBoard implements AsyncDisposable {
     await this.#view.whenEntered({ signal: this.#lifecycle.signal })
     using _held = await this.#view.pin(Job.entryFor(own))
     if (!this.#lookup.isCurrent(own)) await this.#lookup.refresh()
-    if (this.paused) throw new Unclaimable(`${job}: the board is paused`)
+    if (this.paused) throw refusalError(String(job), { why: 'paused' })
     return this.#claims.claim(own)
   }
 

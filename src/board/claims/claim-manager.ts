@@ -31,6 +31,7 @@ import type {
   Settlement,
   StoredJob,
 } from '../contract/index.ts'
+import { refusalError } from '../contract/refusals.ts'
 import type { LimitBook } from '../limits/limit-book.ts'
 import { beginAttempt, exceededLimit } from '../model/attempts.ts'
 import { isDoomed } from '../model/dependencies.ts'
@@ -262,7 +263,7 @@ export class ClaimManager {
     const reason = given.reason.toWellFormed()
     const entry = Job.entryFor(job)
     const { id, ended, claimed } = entry
-    if (ended || id === undefined) throw new NotFound(`${job} has left the board`)
+    if (ended || id === undefined) throw refusalError(String(job), { why: 'gone' })
     const hasRun = claimed || (entry.stored?.posting.runs ?? 0) > 0
     let stored = hasRun ? undefined : await readJob(entry, this.#backend)
     while (stored?.posting.runs === 0) {

@@ -1,9 +1,10 @@
 /** The claim of a job that the caller names, and the reasons why such a job cannot be claimed. */
-import { LimitReached, NotConnected, NotFound, Unclaimable } from '../../core/errors.ts'
+import { LimitReached, NotConnected, Unclaimable } from '../../core/errors.ts'
 import type { Result } from '../../core/result.ts'
 import { Job } from '../api/job.ts'
 import { localReason } from '../api/waiting-for.ts'
 import type { Backend } from '../contract/index.ts'
+import { refusalError } from '../contract/refusals.ts'
 import type { LimitBook } from '../limits/limit-book.ts'
 import { exceededLimit } from '../model/attempts.ts'
 import { type JobEntry, type QueueEntry, toJobState } from '../model/entry.ts'
@@ -48,7 +49,7 @@ export class GivenJobClaimer {
   async #tryToClaim(job: Job): Promise<Claim | Error | 'changed'> {
     const { backend, view, resume, claim, limits } = this.#options
     const entry = Job.entryFor(job)
-    if (entry.ended || !entry.stored) return new NotFound(`${job} has left the board`)
+    if (entry.ended || !entry.stored) return refusalError(String(job), { why: 'gone' })
     const reason = () => {
       view.queue.advance(backend.now())
       return localReason(entry, { queue: view.queue, paused: false })
@@ -78,14 +79,14 @@ export class GivenJobClaimer {
   /** Finds out why a job cannot be claimed; `changed` if there is no reason any more. */
   async #explainUnclaimable(job: Job, entry: JobEntry): Promise<Error | 'changed'> {
     const { backend } = this.#options
-    if (entry.ended || entry.id === undefined) return new NotFound(`${job} has left the board`)
+    if (entry.ended || entry.id === undefined) return refusalError(String(job), { why: 'gone' })
     if (entry.content === 'unreadable') return new Unclaimable(`${job} cannot be read or claimed here`)
     const owner = await backend.owner(entry.id)
     if (owner !== undefined) return new Unclaimable(`${job} is claimed by ${owner}`)
     // The job was released or has left the board since: the barrier waits until the view has received the change.
     await backend.barrier()
     if (toJobState(entry) === 'COMPLETE' || toJobState(entry) === 'TRASHED')
-      return new NotFound(`${job} has left the board`)
+      return refusalError(String(job), { why: 'gone' })
     return 'changed'
   }
 }

@@ -12,6 +12,7 @@ import { Conflict, NotFound, Unclaimable, UnsupportedCapability } from '../../co
 import { Job } from '../api/job.ts'
 import type { ReleaseOptions } from '../api/options.ts'
 import type { Backend, DiscardRequest, StoredJob } from '../contract/index.ts'
+import { refusalError } from '../contract/refusals.ts'
 import { endAttempt, type RecordedAttempt } from '../model/attempts.ts'
 import type { JobEntry } from '../model/entry.ts'
 import type { LiveView } from '../view/live-view.ts'
@@ -86,7 +87,7 @@ export async function releaseClaim(
 async function readRunning(job: Job, backend: ReleaseContext['backend']): Promise<RunningJob> {
   const { id, ended } = Job.entryFor(job)
   const [found] = id === undefined || ended ? [] : await backend.read([id])
-  if (!found) throw new NotFound(`release of ${job}: it has left the board`)
+  if (!found) throw refusalError(`release of ${job}`, { why: 'gone' })
   if ('error' in found) throw found.error
   const attempt = found.posting.attempts.at(-1)
   if (attempt && attempt.ended === undefined) return { stored: found, attempt }

@@ -3,7 +3,7 @@
  * process.
  */
 
-import { ClaimLost, InvalidPosting, InvalidState } from '../../../core/errors.ts'
+import { InvalidPosting, InvalidState } from '../../../core/errors.ts'
 import { catchError, type Result } from '../../../core/result.ts'
 import type { AlarmClock } from '../../../core/time.ts'
 import {
@@ -38,6 +38,7 @@ import {
   type WriteRequest,
   type Written,
 } from '../../contract/index.ts'
+import { refusalError } from '../../contract/refusals.ts'
 import { isFirstRun } from '../../model/dependencies.ts'
 import type { EndedJob } from '../../model/ended-job.ts'
 import type { LimitUse, TokenRequest, TokensTaken } from '../../model/limits.ts'
@@ -214,7 +215,7 @@ export class MemoryBackend implements Backend {
     const isSettled = this.#space.settle(settlement, encodeWithinLimit(settlement.posting))
     this.#reportDoomed(sink)
     if (isSettled) return
-    throw new ClaimLost(`job ${settlement.posting.uuid}: the claim is gone; stop and write nothing`)
+    throw refusalError(`job ${settlement.posting.uuid}`, { why: 'lost' })
   }
 
   async release(request: ReleaseRequest): Promise<ReleaseOutcome> {

@@ -1,6 +1,5 @@
-/** The batches of a memory board: the status of each, which of its jobs are open, and which have ended in the trash. */
-import { Duplicate } from '../../../core/errors.ts'
 import type { BatchChange, BatchJobs, NewBatch } from '../../contract/index.ts'
+import { refusalError } from '../../contract/refusals.ts'
 import {
   type BatchStatus,
   decodeBatch,
@@ -43,7 +42,7 @@ export class MemoryBatches {
   }
 
   create({ uuid, bytes }: NewBatch): void {
-    if (this.#batches.has(uuid)) throw new Duplicate(`batch ${uuid} is on the board already`)
+    if (this.#batches.has(uuid)) throw refusalError(`batch ${uuid}`, { why: 'batch' })
     this.#batches.set(uuid, { bytes, open: new Set(), failed: new Set(), total: 0, status: NEW_STATUS })
   }
 

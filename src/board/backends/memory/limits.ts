@@ -1,5 +1,4 @@
-/** The slots and tokens of limits that claims of a memory board have taken. */
-import { LimitsChanged } from '../../../core/errors.ts'
+import { refusalError } from '../../contract/refusals.ts'
 import {
   type ClaimLimits,
   type LimitUse,
@@ -37,7 +36,7 @@ export class MemoryLimits {
    * @throws LimitsChanged, LimitReached
    */
   take(id: string, { revision, wants }: ClaimLimits, nowMs: number): { key: string; arrivalMs: number }[] {
-    if (revision !== this.#revision) throw new LimitsChanged(`${id}: the limits of the board were changed`)
+    if (revision !== this.#revision) throw refusalError(id, { why: 'limits' })
     // A changed rate counts from the first request by it, also from one that is refused.
     for (const { key, rate } of wants) if (rate) this.#applyRate(key, rate, nowMs)
     const arrivals = wants.flatMap(({ key, concurrency, rate }) => {
@@ -58,7 +57,7 @@ export class MemoryLimits {
 
   /** Takes tokens for calls outside of claims. @throws LimitsChanged */
   takeTokens({ key, revision, rate, costs }: TokenRequest, nowMs: number): TokensTaken {
-    if (revision !== this.#revision) throw new LimitsChanged(`limit ${key}: the limits of the board were changed`)
+    if (revision !== this.#revision) throw refusalError(`limit ${key}`, { why: 'limits' })
     if (!rate) return { taken: 0 }
     const { arrivalMs, ...answer } = takeTokensInOrder(this.#applyRate(key, rate, nowMs), { rate, costs }, nowMs)
     if (answer.taken > 0 && arrivalMs !== undefined) this.#arrivals.set(key, { arrivalMs, rate })

@@ -1,5 +1,4 @@
-/** The owners of the resources: one job exclusively, or several jobs shared. */
-import { Unclaimable } from '../../../core/errors.ts'
+import { refusalError } from '../../contract/refusals.ts'
 import type { Posting } from '../../model/posting.ts'
 import { toResourceWants } from '../../model/resources.ts'
 
@@ -19,7 +18,7 @@ export class Permits {
     const busy =
       exclusive.find((name) => this.#held.has(name)) ??
       shared.find((name) => this.#held.get(name)?.mode === 'exclusive')
-    if (busy !== undefined) throw new Unclaimable(`${id}: another job holds resource ${busy}`)
+    if (busy !== undefined) throw refusalError(id, { why: 'resource', resource: busy })
     for (const name of exclusive) this.#held.set(name, { mode: 'exclusive', ids: new Set([id]) })
     for (const name of shared) {
       const holders = this.#held.get(name) ?? { mode: 'shared', ids: new Set() }

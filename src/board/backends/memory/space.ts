@@ -6,7 +6,6 @@
  */
 
 import { decode, encode } from '../../../core/codec.ts'
-import { Duplicate, NotFound, Unclaimable } from '../../../core/errors.ts'
 import { defined } from '../../../core/options.ts'
 import { type AlarmClock, systemAlarmClock } from '../../../core/time.ts'
 import type {
@@ -31,6 +30,7 @@ import type {
   TrashReason,
   Written,
 } from '../../contract/index.ts'
+import { refusalError } from '../../contract/refusals.ts'
 import { cascadeCancellation, type Dependency } from '../../model/dependencies.ts'
 import type { HistoryEntry } from '../../model/ended-job.ts'
 import type { StoredBatch } from '../../model/job-batch.ts'
@@ -208,10 +208,10 @@ export class MemorySpace {
     isFirstRun: boolean
   }): Omit<ClaimGrant, 'session'> {
     const { id, revision, bytes, held, limits, isFirstRun } = choice
-    if (this.#paused) throw new Unclaimable(`${id}: the board is paused`)
+    if (this.#paused) throw refusalError(id, { why: 'paused' })
     const row = this.#requireUnclaimed(id, revision)
     if (this.dependencies.waits(id) && (isFirstRun || !this.#cancellations.has(id)))
-      throw new Unclaimable(`${id}: it waits for other jobs`)
+      throw refusalError(id, { why: 'waits' })
     this.#permits.acquire(id, row.posting)
     const arrivals = this.#takeLimits(id, row, limits)
     this.#write(row, bytes)
@@ -275,7 +275,7 @@ export class MemorySpace {
   }
 
   cancel({ id, job, who, reason }: CancelRequest): void {
-    if (!this.#rows.has(id)) throw new NotFound(`${job} has left the board`)
+    if (!this.#rows.has(id)) throw refusalError(job, { why: 'gone' })
     if (this.#cancellations.has(id)) return
     this.#cancellations.set(id, { who, reason })
     this.#notify({ kind: 'cancelled', id })
@@ -297,7 +297,7 @@ export class MemorySpace {
     const holder = this.keys.holderOf(posting.key)
     // Its own window does not keep a job in the trash.
     if (holder && holder.inWindowOf !== entry.id) {
-      throw new Duplicate(`job ${posting.uuid}: its key is taken on the board; restore it when the key is free`)
+      throw refusalError(`job ${posting.uuid}`, { why: 'key' })
     }
     this.batches.assertRestores(posting, entry.id)
     this.#trash.delete(entry.id)
@@ -366,7 +366,7 @@ export class MemorySpace {
     const key = JSON.stringify([entity.kind, entity.name])
     const living = this.#entities.get(key)
     if (living && living.entity.instance !== entity.instance) {
-      throw new Duplicate(`a living ${entity.kind} bears the name ${entity.name}; give this one another`)
+      throw refusalError(`registering ${entity.kind} ${entity.name}`, { why: 'name' })
     }
     this.#entities.set(key, { entity: decode(encode(entity, ENCODING), ENCODING) as Entity, session })
   }
@@ -413,8 +413,8 @@ export class MemorySpace {
 
   #requireUnclaimed(id: string, revision: number): MemoryJob {
     const row = this.#rows.get(id)
-    if (!row) throw new NotFound(`${id} has left the board`)
-    if (row.held || row.revision !== revision) throw new Unclaimable(`${id} was claimed or changed by another`)
+    if (!row) throw refusalError(id, { why: 'gone' })
+    if (row.held || row.revision !== revision) throw refusalError(id, { why: 'changed' })
     return row
   }
 
@@ -485,8 +485,8 @@ function toKept({ uuid, key, resources, batch }: KeptPosting): KeptPosting {
   return { uuid, ...defined({ key, resources, batch }) }
 }
 
-function notInTrashError({ posting }: TrashedEntry): NotFound {
-  return new NotFound(`job ${posting.uuid} (${posting.name}) is not in the trash any more`)
+function notInTrashError({ posting }: TrashedEntry): Error {
+  return refusalError(`job ${posting.uuid} (${posting.name})`, { why: 'not in trash' })
 }
 
 /**

@@ -1,7 +1,6 @@
-/** Reads, creates and changes the batches of a board. `functions/batches.sql` counts their jobs. */
-import { Duplicate } from '../../../core/errors.ts'
 import { decodeText, encodeText, type Row, type SqlDriver } from '../../../postgres/index.ts'
 import type { BatchChange, BatchJobs, BatchStore, NewBatch } from '../../contract/index.ts'
+import { refusalError } from '../../contract/refusals.ts'
 import { type BatchCounts, type BatchStatus, decodeBatch, type StoredBatch } from '../../model/job-batch.ts'
 import { closedBatchError, duplicateMemberError, unknownBatchError } from '../../model/post-batch.ts'
 import type { Posting } from '../../model/posting.ts'
@@ -69,7 +68,7 @@ export class BatchRows implements BatchStore {
       callbacks.map((callback) => callback.bytes),
       callbacks.map(({ gaps }) => gaps),
     ])
-    if (answer === 'taken') throw new Duplicate(`batch ${uuid} is on the board already`)
+    if (answer === 'taken') throw refusalError(`batch ${uuid}`, { why: 'batch' })
   }
 
   async change(uuid: string, change: BatchChange): Promise<BatchCounts & BatchStatus> {

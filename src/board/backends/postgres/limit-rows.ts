@@ -1,8 +1,5 @@
-/**
- * Reads how many slots and tokens of limits are taken, and takes tokens outside of claims. `functions/claiming.sql` takes those of claims.
- */
-import { LimitsChanged } from '../../../core/errors.ts'
 import { decodeText, encodeText, type SqlDriver } from '../../../postgres/index.ts'
+import { refusalError } from '../../contract/refusals.ts'
 import { type LimitUse, MAX_USED_KEYS, type TokenRequest, type TokensTaken } from '../../model/limits.ts'
 import { translateErrors } from './errors.ts'
 import type { FunctionCaller } from './function-caller.ts'
@@ -58,7 +55,7 @@ export class LimitRows {
     const values = [board, revision, encodeText(key), costs, rate?.burst ?? null, rate?.intervalMs ?? null]
     const { answer } = await requests.send({ what, call: `${schema}.take_tokens`, values })
     const { limits, taken = 0, until } = answer as TokensAnswer
-    if (limits) throw new LimitsChanged(`${what}: the limits of the board were changed`)
+    if (limits) throw refusalError(what, { why: 'limits' })
     return { taken, ...(typeof until === 'number' ? { until } : {}) }
   }
 }

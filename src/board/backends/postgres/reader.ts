@@ -1,8 +1,9 @@
 /** Reads the board over the connections of a pool. Its only writes register and unregister participants. */
 import { encode } from '../../../core/codec.ts'
-import { Duplicate, NotConnected } from '../../../core/errors.ts'
+import { NotConnected } from '../../../core/errors.ts'
 import { decodeText, encodeText, type SqlDriver } from '../../../postgres/index.ts'
 import type { Cancellation, Entity, JobStatus, StoredJob, TrashedEntry, UnreadableJob } from '../../contract/index.ts'
+import { refusalError } from '../../contract/refusals.ts'
 import { metadataReader } from '../../model/entity-metadata.ts'
 import { readDependencies } from './dependency-rows.ts'
 import {
@@ -152,8 +153,7 @@ SELECT EXISTS (SELECT FROM living) AS lives, EXISTS (SELECT FROM registered) AS 
       [...values, session.id],
     )
     if (rows[0]?.['lives'] !== true) throw new NotConnected(`registering ${kind} ${name}: the session is over`)
-    if (rows[0]['registered'] !== true)
-      throw new Duplicate(`a living ${kind} bears the name ${name}; give this one another`)
+    if (rows[0]['registered'] !== true) throw refusalError(`registering ${kind} ${name}`, { why: 'name' })
   }
 
   async unregister({ kind, name, instance }: Entity): Promise<void> {

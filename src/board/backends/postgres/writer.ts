@@ -6,12 +6,9 @@
 import { BatchCommit, type CommitResult } from '../../../core/async/group-commit.ts'
 import { encode } from '../../../core/codec.ts'
 import {
-  ClaimLost,
-  Duplicate,
   InvalidArgument,
   InvalidState,
   JobboardError,
-  LimitsChanged,
   NotConnected,
   NotFound,
   Unclaimable,
@@ -37,6 +34,7 @@ import type {
   Settlement,
   TrashedEntry,
 } from '../../contract/index.ts'
+import { refusalError } from '../../contract/refusals.ts'
 import { encodeEndedJob } from '../../model/ended-job.ts'
 import { limitReachedError } from '../../model/limits.ts'
 import { duplicateRestoreError } from '../../model/post-batch.ts'
@@ -196,8 +194,8 @@ export class BoardWriter {
     const key = toKeyDigest(posting)
     const values = [jobNumber(id), revision, bytes, encodeText(name), priority, key, onOwnerLost, delay, window ?? null]
     const answer = await this.#callOnce(what, 'replace_posting', values)
-    if (answer === 'gone') throw new NotFound(`${what}: it has left the board`)
-    if (answer === 'changed') throw new Unclaimable(`${what}: it was claimed or changed by another owner`)
+    if (answer === 'gone') throw refusalError(what, { why: 'gone' })
+    if (answer === 'changed') throw refusalError(what, { why: 'changed' })
     return { revision: revision + 1, bytes: toCountedBytes(bytes, 'msgpack') }
   }
 
@@ -218,8 +216,8 @@ export class BoardWriter {
       at?.getTime() ?? null,
     ])
     this.#reportDoomed(answer)
-    if (answer === 'gone') throw new NotFound(`${what}: it has left the board`)
-    if (answer === 'changed') throw new Unclaimable(`${what}: it was claimed or changed by another owner`)
+    if (answer === 'gone') throw refusalError(what, { why: 'gone' })
+    if (answer === 'changed') throw refusalError(what, { why: 'changed' })
   }
 
   async request(request: CancelRequest | GateRequest): Promise<void> {
@@ -231,7 +229,7 @@ export class BoardWriter {
     const { id, job, who, reason } = request
     const what = `cancellation of ${job}`
     const answer = await this.#callOnce(what, 'cancel', [jobNumber(id), encodeText(who), encodeText(reason)])
-    if (answer === 'gone') throw new NotFound(`${what}: it has left the board`)
+    if (answer === 'gone') throw refusalError(what, { why: 'gone' })
   }
 
   async restore({ id }: TrashedEntry, posting: Posting, { after = [] }: RestoreOptions = {}): Promise<RestoreOutcome> {
@@ -247,8 +245,7 @@ export class BoardWriter {
       ...toAfterParameters(after),
       posting.keyFor ?? null,
     ])
-    if (answer === 'taken')
-      throw new Duplicate(`${what}: its key is taken on the board; restore it when the key is free`)
+    if (answer === 'taken') throw refusalError(what, { why: 'key' })
     if (answer === 'duplicate') throw duplicateRestoreError(posting.batch ?? '', posting)
     if (answer === 'gone') throw notInTrashError(what)
     const { gone }: { readonly gone?: readonly number[] } = Object(answer)
@@ -370,7 +367,7 @@ export class BoardWriter {
       return some.map((item) => {
         if (ours.includes(item) && !lost.has(item)) return { value: undefined }
         const { kind, posting } = item.request
-        return { error: new ClaimLost(`${kind} of ${toJobName(posting)}: the claim is lost; stop and write nothing`) }
+        return { error: refusalError(`${kind} of ${toJobName(posting)}`, { why: 'lost' }) }
       })
     })
   }
@@ -487,8 +484,8 @@ function toClaimResults(
       return { value: taken ? { ...grant, arrivals: taken } : grant }
     }
     if (over) return { error: new NotConnected(`${what}: the session with the server is over`) }
-    if (paused) return { error: new Unclaimable(`${what}: the board is paused`) }
-    if (answer.limits) return { error: new LimitsChanged(`${what}: the limits of the board were changed`) }
+    if (paused) return { error: refusalError(what, { why: 'paused' }) }
+    if (answer.limits) return { error: refusalError(what, { why: 'limits' }) }
     if (outOfFences)
       return {
         error: new WritesRefused(
@@ -497,16 +494,16 @@ function toClaimResults(
             'that the sum is larger than every granted fence and smaller than 2^53, or move to another schema',
         ),
       }
-    if (reasons.get(at) === 'gone') return { error: new NotFound(`${what}: it has left the board`) }
-    if (reasons.get(at) === 'waits') return { error: new Unclaimable(`${what}: it waits for other jobs`) }
+    if (reasons.get(at) === 'gone') return { error: refusalError(what, { why: 'gone' }) }
+    if (reasons.get(at) === 'waits') return { error: refusalError(what, { why: 'waits' }) }
     const limit = reached.get(at)
     if (limit) {
       const want = limits?.wants.find(({ key }) => encodeText(key) === limit.reached)
       return { error: limitReachedError(what, want, limit.until ?? undefined) }
     }
     const resource = resources.get(at)
-    if (resource !== undefined) return { error: new Unclaimable(`${what}: another job holds resource ${resource}`) }
-    return { error: new Unclaimable(`${what}: it was claimed or changed by another owner`) }
+    if (resource !== undefined) return { error: refusalError(what, { why: 'resource', resource }) }
+    return { error: refusalError(what, { why: 'changed' }) }
   })
 }
 
@@ -592,6 +589,6 @@ function describeBatch(verb: string, postings: readonly Posting[]): string {
   return `${verb} of ${first ? toJobName(first) : 'nothing'}${others}`
 }
 
-function notInTrashError(what: string): NotFound {
-  return new NotFound(`${what}: it is no longer in the trash`)
+function notInTrashError(what: string): Error {
+  return refusalError(what, { why: 'not in trash' })
 }

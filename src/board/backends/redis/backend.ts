@@ -2,18 +2,7 @@
  * The Redis backend implements `Backend` with steps of Lua scripts. `layout.ts` defines the keys, `scripts/shared/steps.lua`
  * the steps. `committer.ts` sends steps and resolves their outcome. `session.ts` keeps the owner's session alive.
  */
-import {
-  asError,
-  ClaimLost,
-  Duplicate,
-  InvalidPosting,
-  InvalidState,
-  JobboardError,
-  LimitsChanged,
-  NotFound,
-  Unclaimable,
-  WritesRefused,
-} from '../../../core/errors.ts'
+import { asError, InvalidPosting, InvalidState, JobboardError, WritesRefused } from '../../../core/errors.ts'
 import type { Logger } from '../../../core/log.ts'
 import { catchError, type Result } from '../../../core/result.ts'
 import { shortenText } from '../../../core/texts.ts'
@@ -49,6 +38,7 @@ import {
   type WriteRequest,
   type Written,
 } from '../../contract/index.ts'
+import { refusalError } from '../../contract/refusals.ts'
 import type { EndedJob } from '../../model/ended-job.ts'
 import { type LimitUse, limitReachedError, type TokenRequest, type TokensTaken } from '../../model/limits.ts'
 import { duplicateRestoreError } from '../../model/post-batch.ts'
@@ -234,7 +224,7 @@ export class RedisBackend implements Backend {
   async takeTokens(request: TokenRequest): Promise<TokensTaken> {
     const step = tokensStep(request)
     const { done, details } = await this.#submitStep(step)
-    if (!done) throw new LimitsChanged(`${step.what}: the limits of the board were changed`)
+    if (!done) throw refusalError(step.what, { why: 'limits' })
     const [taken, free] = details
     return { taken: Number(taken), ...(free === undefined || free === null ? {} : { until: Number(free) }) }
   }
@@ -272,15 +262,14 @@ export class RedisBackend implements Backend {
       bytes: bytes.length,
       grows: true,
     } as const
-    if (!(await this.#submitStep(step)).done) throw new NotFound(`${job} has left the board`)
+    if (!(await this.#submitStep(step)).done) throw refusalError(job, { why: 'gone' })
   }
 
   async restore(entry: TrashedEntry, posting: Posting, options?: RestoreOptions): Promise<RestoreOutcome> {
     const { done, details } = await this.#submitStep(restoreStep(entry, posting, options))
     if (done) return { restored: true }
     if (details[0] === 'dependency') return { restored: false, gone: toGone(details[1]) }
-    if (details[0] === 'key')
-      throw new Duplicate(`${toJobName(posting)}: its key is taken on the board; restore it when the key is free`)
+    if (details[0] === 'key') throw refusalError(toJobName(posting), { why: 'key' })
     if (details[0] === 'duplicate') throw duplicateRestoreError(posting.batch ?? '', posting)
     throw notInTrashError(entry)
   }
@@ -378,7 +367,7 @@ export class RedisBackend implements Backend {
     const step = registerStep(entity, await session.whenAlive())
     let { done, wasReleasedSince } = await this.#submitStep(step)
     if (wasReleasedSince) ({ done } = await this.#submitStep(step))
-    if (!done) throw new Duplicate(`a living ${entity.kind} bears the name ${entity.name}; give this one another`)
+    if (!done) throw refusalError(`registering ${entity.kind} ${entity.name}`, { why: 'name' })
   }
 
   async unregister(entity: Entity): Promise<void> {
@@ -526,8 +515,8 @@ function isBlockedByReleased(answer: Result<StepReply>): boolean {
   return why === 'resource' || (why === 'limit' && until === undefined)
 }
 
-function claimLostError({ kind, posting }: Settlement): ClaimLost {
-  return new ClaimLost(`${kind} of ${toJobName(posting)}: the claim is lost; stop and write nothing`)
+function claimLostError({ kind, posting }: Settlement): Error {
+  return refusalError(`${kind} of ${toJobName(posting)}`, { why: 'lost' })
 }
 
 function unwrapReply(result: Result<StepReply> = NO_REPLY): StepReply {
@@ -542,29 +531,26 @@ function claimRejection(
   const what = toJobName(posting)
   switch (asked.why) {
     case 'gone':
-      return new NotFound(`${what} has left the board`)
     case 'paused':
-      return new Unclaimable(`${what}: the board is paused`)
+    case 'waits':
+    case 'limits':
+      return refusalError(what, { why: asked.why })
     case 'fences':
       return new WritesRefused(
         `${what}: the field fence of ${String(asked.resource)} has reached its maximum, so no job can be claimed; set it to a number ` +
           'that is larger than every granted fence and smaller than 2^53, or move to another prefix',
       )
     case 'resource':
-      return new Unclaimable(`${what}: another job holds one of its resources, ${String(asked.resource)}`)
-    case 'waits':
-      return new Unclaimable(`${what}: it waits for other jobs`)
-    case 'limits':
-      return new LimitsChanged(`${what}: the limits of the board were changed`)
+      return refusalError(what, { why: 'resource', resource: String(asked.resource) })
     case 'limit': {
       const want = limits?.wants.find(({ key }) => fieldName(key) === asked.resource)
       return limitReachedError(what, want, asked.until === undefined ? undefined : Number(asked.until))
     }
     default:
-      return new Unclaimable(`${what} (${id}) was claimed or changed by another owner`)
+      return refusalError(`${what} (${id})`, { why: 'changed' })
   }
 }
 
-function notInTrashError({ posting }: TrashedEntry): NotFound {
-  return new NotFound(`${toJobName(posting)} is no longer in the trash`)
+function notInTrashError({ posting }: TrashedEntry): Error {
+  return refusalError(toJobName(posting), { why: 'not in trash' })
 }

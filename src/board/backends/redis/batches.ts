@@ -1,6 +1,5 @@
-/** Reads the batches of a board, and creates and changes them by steps. `scripts/shared/batches.lua` counts their jobs. */
-import { Duplicate } from '../../../core/errors.ts'
 import type { BatchChange, BatchJobs, BatchStore, NewBatch } from '../../contract/index.ts'
+import { refusalError } from '../../contract/refusals.ts'
 import { rank } from '../../model/claim-order.ts'
 import {
   type BatchCounts,
@@ -41,7 +40,7 @@ export class RedisBatches implements BatchStore {
 
   async create(batch: NewBatch): Promise<void> {
     const { done } = await this.#options.submit(createStep(batch))
-    if (!done) throw new Duplicate(`batch ${batch.uuid} is on the board already`)
+    if (!done) throw refusalError(`batch ${batch.uuid}`, { why: 'batch' })
   }
 
   async change(uuid: string, change: BatchChange): Promise<BatchCounts & BatchStatus> {

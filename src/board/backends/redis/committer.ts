@@ -9,9 +9,10 @@
 import { createDeferred, type Deferred } from '../../../core/async/abort.ts'
 import { GroupCommit, type QueuedRequest, withinLimits } from '../../../core/async/group-commit.ts'
 import { encodePlain } from '../../../core/codec.ts'
-import { asError, ClaimLost, OutcomeUnknown, WritesRefused } from '../../../core/errors.ts'
+import { asError, OutcomeUnknown, WritesRefused } from '../../../core/errors.ts'
 import { type Result, toFailed } from '../../../core/result.ts'
 import { type Instant, monotonic, startTimer, systemClock } from '../../../core/time.ts'
+import { refusalError } from '../../contract/refusals.ts'
 import { notConnectedError, toErrorKind, writesRefusedError } from './errors.ts'
 import type { Layout } from './layout.ts'
 import { type OwnerConnection, sessionExpiredError } from './owner-keys.ts'
@@ -333,7 +334,7 @@ function damaged({ what }: ScriptStep, problem: string): WritesRefused {
 function claimLostError({ what, arguments: [name] }: ScriptStep): Error {
   // An entity is registered again with the next session.
   if (name === 'register') return notConnectedError(what)
-  return new ClaimLost(`${what}: the session that claimed the job is over; stop and write nothing`)
+  return refusalError(what, { why: 'over' })
 }
 
 /** The number of arguments of the script before the bytes of the steps; arguments are counted from 1. */

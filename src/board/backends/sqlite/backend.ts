@@ -4,7 +4,7 @@
  * processes held, and `feed.ts` delivers changes.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { ClaimLost, InvalidState, NotConnected, NotFound } from '../../../core/errors.ts'
+import { InvalidState, NotConnected, NotFound } from '../../../core/errors.ts'
 import type { Logger } from '../../../core/log.ts'
 import { catchError, type Result, settleEach } from '../../../core/result.ts'
 import { encodeText } from '../../../core/texts.ts'
@@ -40,6 +40,7 @@ import {
   type WriteRequest,
   type Written,
 } from '../../contract/index.ts'
+import { refusalError } from '../../contract/refusals.ts'
 import type { EndedJob } from '../../model/ended-job.ts'
 import type { LimitUse, TokenRequest, TokensTaken } from '../../model/limits.ts'
 import { encodePosting, MAX_POSTING_BYTES, type Posting } from '../../model/posting.ts'
@@ -270,7 +271,7 @@ export class SqliteBackend implements Backend {
     const session = keeper.current
     const isOurs = session?.label === settlement.session
     const doomed = isOurs ? await this.#step(({ claims }) => claims.settle(settlement, session.id)) : undefined
-    if (!doomed) throw new ClaimLost(`job ${settlement.posting.uuid}: the claim is gone; stop and write nothing`)
+    if (!doomed) throw refusalError(`job ${settlement.posting.uuid}`, { why: 'lost' })
     if (doomed.length > 0) sink.doomed(doomed)
   }
 

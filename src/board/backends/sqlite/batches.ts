@@ -1,9 +1,8 @@
-/** The batches of a board: their status, and the numbers of their jobs. The transaction that ends the last job of a batch ends the batch. */
-import { Duplicate } from '../../../core/errors.ts'
 import { catchError } from '../../../core/result.ts'
 import { decodeText, encodeText } from '../../../core/texts.ts'
 import type { Row } from '../../../sqlite/index.ts'
 import type { BatchChange, BatchJobs, NewBatch } from '../../contract/index.ts'
+import { refusalError } from '../../contract/refusals.ts'
 import {
   type BatchStatus,
   decodeBatch,
@@ -36,7 +35,7 @@ export class Batches {
   /** @throws Duplicate */
   create({ uuid, bytes }: NewBatch): void {
     const { db, board } = this.#place
-    if (this.#row(uuid)) throw new Duplicate(`batch ${uuid} is on the board already`)
+    if (this.#row(uuid)) throw refusalError(`batch ${uuid}`, { why: 'batch' })
     db.run('INSERT INTO batches (board, uuid, definition) VALUES (?, ?, ?)', board, encodeText(uuid), bytes)
   }
 

@@ -7,7 +7,7 @@
  * | settle | the session holds the job at the revision | permits and slots are free; the job is unclaimed, gone, or in the trash |
  * | release | the job is claimed at the revision, by whichever session | as an abandon |
  */
-import { NotConnected, Unclaimable } from '../../../core/errors.ts'
+import { NotConnected } from '../../../core/errors.ts'
 import { encodeText } from '../../../core/texts.ts'
 import type {
   ClaimGrant,
@@ -17,6 +17,7 @@ import type {
   ReleaseRequest,
   Settlement,
 } from '../../contract/index.ts'
+import { refusalError } from '../../contract/refusals.ts'
 import { encodeLife } from '../../model/posting.ts'
 import type { BoardPlace, Changes } from './changes.ts'
 import type { Jobs } from './jobs.ts'
@@ -47,10 +48,9 @@ export class ClaimSteps {
     const { db, board, now } = place
     this.#requireSession(session, id)
     const gate = db.get('SELECT paused, fence FROM boards WHERE id = ?', board)
-    if (gate?.['paused'] !== 0) throw new Unclaimable(`${id}: the board is paused`)
+    if (gate?.['paused'] !== 0) throw refusalError(id, { why: 'paused' })
     const row = jobs.requireUnclaimed(id, revision)
-    if (row['due_when_ready'] !== null)
-      throw new Unclaimable(`${id}: it waits for other jobs, or is cancelled because of one`)
+    if (row['due_when_ready'] !== null) throw refusalError(id, { why: 'waits' })
     const job = Number(row['id'])
     // Before the first change: it throws for a posting that cannot be encoded.
     const life = encodeLife(posting, 'msgpack')

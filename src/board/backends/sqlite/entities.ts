@@ -1,8 +1,9 @@
 /** The participants of a board, each shown for as long as its session lasts. */
 import { encode } from '../../../core/codec.ts'
-import { Duplicate, NotConnected } from '../../../core/errors.ts'
+import { NotConnected } from '../../../core/errors.ts'
 import { encodeText } from '../../../core/texts.ts'
 import type { Entity } from '../../contract/index.ts'
+import { refusalError } from '../../contract/refusals.ts'
 import { metadataReader } from '../../model/entity-metadata.ts'
 import type { BoardPlace } from './changes.ts'
 import { readText, toEntity } from './rows.ts'
@@ -28,7 +29,7 @@ export class Entities {
       ...key,
     )
     if (living && readText(living, 'instance') !== instance)
-      throw new Duplicate(`a living ${kind} bears the name ${name}; give this one another`)
+      throw refusalError(`registering ${kind} ${name}`, { why: 'name' })
     const sql =
       'INSERT OR REPLACE INTO entities (board, kind, name, instance, metadata, session) VALUES (?, ?, ?, ?, ?, ?)'
     db.run(sql, ...key, encodeText(instance), encode(metadata, 'msgpack'), session)

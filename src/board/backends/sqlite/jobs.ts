@@ -5,10 +5,10 @@
  * applies changed rates of limits first, which count also if it is refused.
  */
 import { encode } from '../../../core/codec.ts'
-import { NotFound, Unclaimable } from '../../../core/errors.ts'
 import { encodeText } from '../../../core/texts.ts'
 import type { Row, SqliteValue } from '../../../sqlite/index.ts'
 import type { Cancellation, JobStatus, StoredJob, TrashReason, UnreadableJob } from '../../contract/index.ts'
+import { refusalError } from '../../contract/refusals.ts'
 import { rank } from '../../model/claim-order.ts'
 import type { Dependency } from '../../model/dependencies.ts'
 import type { HistoryEntry } from '../../model/ended-job.ts'
@@ -88,9 +88,8 @@ export class Jobs {
   /** @throws NotFound; Unclaimable for a job that is claimed, or is at another revision */
   requireUnclaimed(id: string, revision: number): Row {
     const row = this.find(id)
-    if (!row) throw new NotFound(`${id} has left the board`)
-    if (row['session'] !== null || row['revision'] !== revision)
-      throw new Unclaimable(`${id} was claimed or changed by another`)
+    if (!row) throw refusalError(id, { why: 'gone' })
+    if (row['session'] !== null || row['revision'] !== revision) throw refusalError(id, { why: 'changed' })
     return row
   }
 
@@ -110,7 +109,7 @@ export class Jobs {
   cancel(id: string, { job: name, who, reason }: Cancellation & { readonly job: string }): void {
     const { place, changes, dependencies } = this.#options
     const row = this.find(id)
-    if (!row) throw new NotFound(`${name} has left the board`)
+    if (!row) throw refusalError(name, { why: 'gone' })
     if (row['cancelled_by'] !== null) return
     const job = Number(row['id'])
     const sql = 'UPDATE jobs SET cancelled_by = ?, cancel_reason = ?, due_at = 0, due_when_ready = NULL WHERE id = ?'

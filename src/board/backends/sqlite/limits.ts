@@ -1,6 +1,5 @@
-/** The slots and tokens of limits that claims have taken. `model/limits.ts` has the rules. */
-import { LimitsChanged } from '../../../core/errors.ts'
 import { decodeText, encodeText } from '../../../core/texts.ts'
+import { refusalError } from '../../contract/refusals.ts'
 import {
   type ClaimLimits,
   isSameRate,
@@ -92,7 +91,7 @@ export class Limits {
   }
 
   #assertRevision(revision: number, what: string): void {
-    if (revision !== this.revision) throw new LimitsChanged(`${what}: the limits of the board were changed`)
+    if (revision !== this.revision) throw refusalError(what, { why: 'limits' })
   }
 
   #slots(key: string): number {

@@ -1,6 +1,5 @@
-/** The resources that the claims of a board hold: one job exclusively, or several jobs shared. */
-import { Unclaimable } from '../../../core/errors.ts'
 import { encodeText } from '../../../core/texts.ts'
+import { refusalError } from '../../contract/refusals.ts'
 import type { Posting } from '../../model/posting.ts'
 import { toResourceWants } from '../../model/resources.ts'
 import type { BoardPlace } from './changes.ts'
@@ -31,7 +30,7 @@ export class Resources {
     const sql = 'SELECT 1 FROM permits WHERE board = ? AND name = ? AND (exclusive = 1 OR ?)'
     for (const each of wanted)
       if (db.get(sql, board, encodeText(each.name), each.exclusive))
-        throw new Unclaimable(`${jobId(job)}: another job holds resource ${each.name}`)
+        throw refusalError(jobId(job), { why: 'resource', resource: each.name })
     return wanted
   }
 

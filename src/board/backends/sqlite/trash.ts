@@ -1,7 +1,6 @@
-/** The trash of a board. */
-import { Duplicate, NotFound } from '../../../core/errors.ts'
 import { encodeText } from '../../../core/texts.ts'
 import type { RestoreOutcome, TrashedEntry } from '../../contract/index.ts'
+import { refusalError } from '../../contract/refusals.ts'
 import type { Dependency } from '../../model/dependencies.ts'
 import { encodePosting, type Posting } from '../../model/posting.ts'
 import type { Batches } from './batches.ts'
@@ -36,8 +35,7 @@ export class Trash {
     if (gone.length > 0) return { restored: false, gone }
     const holder = keys.holderOf(posting.key)
     // Its own window does not keep a job in the trash.
-    if (holder && holder.inWindowOf !== entry.id)
-      throw new Duplicate(`job ${posting.uuid}: its key is taken on the board; restore it when the key is free`)
+    if (holder && holder.inWindowOf !== entry.id) throw refusalError(`job ${posting.uuid}`, { why: 'key' })
     const batch = batches.numberOfTrashed(posting, job)
     const bytes = encodePosting(posting, { encoding: 'msgpack', limit: Number.POSITIVE_INFINITY })
     place.db.run('DELETE FROM trash WHERE id = ?', job)
@@ -77,6 +75,6 @@ export class Trash {
   }
 }
 
-function notInTrashError({ posting }: TrashedEntry): NotFound {
-  return new NotFound(`job ${posting.uuid} (${posting.name}) is not in the trash any more`)
+function notInTrashError({ posting }: TrashedEntry): Error {
+  return refusalError(`job ${posting.uuid} (${posting.name})`, { why: 'not in trash' })
 }

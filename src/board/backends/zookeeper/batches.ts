@@ -1,8 +1,8 @@
 /** The batches of an open board: creates, lists, changes and watches them, and removes old ones. See `store/batch-nodes.ts`. */
 import { RetryRounds } from '../../../core/async/retry.ts'
-import { Duplicate } from '../../../core/errors.ts'
 import { NodeExists, NoNode, type Watch, type ZooKeeper, type ZooKeeperError } from '../../../zookeeper/index.ts'
 import type { BatchChange, BatchJobs, BatchStore, NewBatch } from '../../contract/index.ts'
+import { refusalError } from '../../contract/refusals.ts'
 import { type BatchStatus, decodeBatch, MAX_ENDED_BATCHES, type StoredBatch } from '../../model/job-batch.ts'
 import { unknownBatchError } from '../../model/post-batch.ts'
 import type { Posting } from '../../model/posting.ts'
@@ -53,7 +53,7 @@ export class ZooKeeperBatches implements BatchStore {
           ? () => zookeeper.mkdirp(layout.batchesFolder)
           : undefined,
       toRejection: (error) =>
-        error instanceof NodeExists ? new Duplicate(`batch ${uuid} is on the board already`, { cause: error }) : error,
+        error instanceof NodeExists ? refusalError(`batch ${uuid}`, { why: 'batch' }, error) : error,
     })
   }
 

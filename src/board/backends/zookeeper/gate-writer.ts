@@ -2,9 +2,10 @@
  * Writes the gate of the board: it pauses and resumes the board, and raises the base of the fences before a claim that would
  * get too low a fence.
  */
-import { InvalidState, NotConnected, Unclaimable } from '../../../core/errors.ts'
+import { InvalidState, NotConnected } from '../../../core/errors.ts'
 import { BadVersion, NoNode } from '../../../zookeeper/index.ts'
 import type { GateRequest } from '../../contract/index.ts'
+import { refusalError } from '../../contract/refusals.ts'
 import type { TransactionCommitter } from './commit/committer.ts'
 import { gateSteps } from './commit/transactions.ts'
 import { assertIntact, FenceBase } from './store/fence-base.ts'
@@ -59,7 +60,7 @@ export class GateWriter {
     if (!current()) seen = await read()
     const session = current()
     if (!session) throw new NotConnected(`${what}: nothing was done: there is no session`)
-    const closed = () => new Unclaimable(`${what}: the board is paused`)
+    const closed = () => refusalError(what, { why: 'paused' })
     if (seen.paused) throw closed()
     const examine = (gate: GateSnapshot) =>
       this.#fences.ensureValid(gate, { session: session.id, zxid: session.newestZxid })

@@ -1,6 +1,5 @@
-/** Labels for sessions: their ids are secrets and must not be shown. */
-import { ClaimLost } from '../../../core/errors.ts'
 import type { Settlement } from '../../contract/index.ts'
+import { refusalError } from '../../contract/refusals.ts'
 
 export class SessionLabels {
   readonly #labels = new Map<bigint, string>()
@@ -24,6 +23,6 @@ export class SessionLabels {
    */
   requireGranting({ session, kind, posting }: Settlement, { now }: { readonly now: bigint | undefined }): bigint {
     if (now !== undefined && this.labelFor(now) === session) return now
-    throw new ClaimLost(`${kind} of job ${posting.uuid}: the session that claimed it is over; stop and write nothing`)
+    throw refusalError(`${kind} of job ${posting.uuid}`, { why: 'over' })
   }
 }

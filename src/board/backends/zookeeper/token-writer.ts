@@ -2,8 +2,9 @@
  * Takes tokens of limits outside of claims: a transaction that checks the gate, for the revision of the limits, and sets the arrival time of
  * the key at the version that was read. Transactions of one process that take tokens of the same key set it once, as claims do.
  */
-import { LimitReached, LimitsChanged } from '../../../core/errors.ts'
+import { LimitReached } from '../../../core/errors.ts'
 import { BadVersion, NoNode, type ZooKeeperError } from '../../../zookeeper/index.ts'
+import { refusalError } from '../../contract/refusals.ts'
 import type { TokenRate, TokenRequest, TokensTaken } from '../../model/limits.ts'
 import type { TransactionCommitter } from './commit/committer.ts'
 import { gateCheckOp, type TransactionStep } from './commit/transactions.ts'
@@ -34,7 +35,7 @@ export class TokenWriter {
     while (true) {
       // The limits may have been read after the gate.
       if (seen.limits !== revision) seen = await translateErrors(what, () => gate.read())
-      if (seen.limits !== revision) throw new LimitsChanged(`${what}: the limits of the board were changed`)
+      if (seen.limits !== revision) throw refusalError(what, { why: 'limits' })
       const at = { gate: seen.version, costs }
       const free = rate ? await translateErrors(what, () => limits.countFree(key, { ...at, rate })) : { taken: 0 }
       if (costs.length > 0 && free.taken === 0) return free

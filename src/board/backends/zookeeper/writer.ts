@@ -3,7 +3,7 @@
  * `commit/transactions.ts` defines the steps of the transactions; `commit/committer.ts` sends them and determines their
  * outcomes.
  */
-import { ClaimLost, Duplicate, LimitsChanged, NotFound, PayloadTooLarge, Unclaimable } from '../../../core/errors.ts'
+import { ClaimLost, PayloadTooLarge, Unclaimable } from '../../../core/errors.ts'
 import { defined } from '../../../core/options.ts'
 import {
   BadVersion,
@@ -33,6 +33,7 @@ import type {
   TrashedEntry,
   TrashReason,
 } from '../../contract/index.ts'
+import { refusalError } from '../../contract/refusals.ts'
 import { cascadeCancellation, type Dependency, isFirstRun } from '../../model/dependencies.ts'
 import type { HistoryEntry } from '../../model/ended-job.ts'
 import { toLimitCosts } from '../../model/limits.ts'
@@ -258,7 +259,7 @@ export class ZooKeeperWriter {
         if (limits && seen.limits !== limits.revision) {
           // The limits may have been read after the gate.
           if ((await translateErrors(what, () => gate.read())).limits === limits.revision) continue
-          throw new LimitsChanged(`${what}: the limits of the board were changed`)
+          throw refusalError(what, { why: 'limits' })
         }
         const reserved = limits?.wants.length
           ? await translateErrors(what, () =>
@@ -280,7 +281,7 @@ export class ZooKeeperWriter {
             proof = [dependencies.cancelledStep(id)]
             continue
           }
-          if (error instanceof WaitsSignal) throw new Unclaimable(`${what}: it waits for other jobs`)
+          if (error instanceof WaitsSignal) throw refusalError(what, { why: 'waits' })
           // Nothing was done: the gate was written meanwhile, or the session ended before the claim was sent. The claim
           // is tried again.
           if (!(error instanceof KeyTakenSignal || error instanceof ClaimLost)) throw error
@@ -512,8 +513,7 @@ export class ZooKeeperWriter {
       // The key is taken, or another poster has created the same number, and the next one is free; or the batch was changed meanwhile.
       const holder = posting.key === undefined ? undefined : await this.findKey(what, posting.key)
       const isOwn = holder?.state === 'window' && holder.id === entry.id
-      if (holder && holder.state !== 'free' && !isOwn)
-        throw new Duplicate(`${what}: its key is taken on the board; restore it when the key is free`)
+      if (holder && holder.state !== 'free' && !isOwn) throw refusalError(what, { why: 'key' })
       takenOverAt = holder?.revision
     }
   }
@@ -686,9 +686,7 @@ class KeyTakenSignal extends Error {}
 /** Returns why a claim is refused when its job was changed meanwhile, or undefined if no change is known. */
 function conflictError(what: string, by: 'change' | 'end' | undefined): Error | undefined {
   if (by === undefined) return undefined
-  return by === 'end'
-    ? new NotFound(`${what}: it has left the board`)
-    : new Unclaimable(`${what}: it was claimed or changed by another`)
+  return refusalError(what, { why: by === 'end' ? 'gone' : 'changed' })
 }
 
 /** The end of a job; with a reason, it goes to the trash. */

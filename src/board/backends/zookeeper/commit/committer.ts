@@ -20,7 +20,7 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { GroupCommit } from '../../../../core/async/group-commit.ts'
-import { ClaimLost, NotConnected, OutcomeUnknown, PayloadTooLarge } from '../../../../core/errors.ts'
+import { NotConnected, OutcomeUnknown, PayloadTooLarge } from '../../../../core/errors.ts'
 import { monotonic } from '../../../../core/time.ts'
 import {
   BadVersion,
@@ -33,6 +33,7 @@ import {
   type ZooKeeper,
   ZooKeeperError,
 } from '../../../../zookeeper/index.ts'
+import { refusalError } from '../../../contract/refusals.ts'
 import type { Layout } from '../store/layout.ts'
 import {
   type Applied,
@@ -379,8 +380,8 @@ function tooLargeError({ what }: { what: string }, cause: Error): PayloadTooLarg
   return new PayloadTooLarge(`${what}: ${cause.message}`, { cause })
 }
 
-function sessionOverError({ what }: { what: string }): ClaimLost {
-  return new ClaimLost(`${what}: the session that claimed it is over; stop and write nothing`)
+function sessionOverError({ what }: { what: string }): Error {
+  return refusalError(what, { why: 'over' })
 }
 
 function notConnectedError({ what }: { what: string }, cause?: ZooKeeperError): Error {

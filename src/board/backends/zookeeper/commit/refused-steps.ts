@@ -1,6 +1,7 @@
 /** Errors of the board for steps that the server refused. */
-import { ClaimLost, Duplicate, NotFound, Unclaimable } from '../../../../core/errors.ts'
+import { Duplicate } from '../../../../core/errors.ts'
 import { BadVersion, NodeExists, NoNode, NotEmpty, type ZooKeeperError } from '../../../../zookeeper/index.ts'
+import { refusalError } from '../../../contract/refusals.ts'
 import type { TransactionStep } from './transactions.ts'
 
 /** The step that was refused, or the guard of the batch. */
@@ -17,13 +18,13 @@ export function isKeyTaken(error: ZooKeeperError, step: RefusedStep): boolean {
 export function notClaimedError(what: string, cause: ZooKeeperError, refused: RefusedStep): Error {
   const step = refused === 'guard' ? undefined : refused
   if (step?.subject === 'posting' && cause instanceof NoNode) {
-    return new NotFound(`${what}: it has left the board`, { cause })
+    return refusalError(what, { why: 'gone' }, cause)
   }
   if (step?.subject === 'resource' && (cause instanceof NotEmpty || cause instanceof NodeExists)) {
-    return new Unclaimable(`${what}: another job holds resource ${step.resource}`, { cause })
+    return refusalError(what, { why: 'resource', resource: step.resource }, cause)
   }
   const raced = cause instanceof BadVersion || cause instanceof NodeExists
-  return raced ? new Unclaimable(`${what}: it was claimed or changed by another`, { cause }) : cause
+  return raced ? refusalError(what, { why: 'changed' }, cause) : cause
 }
 
 /**
@@ -33,7 +34,7 @@ export function notClaimedError(what: string, cause: ZooKeeperError, refused: Re
 export function notSettledError(what: string, cause: ZooKeeperError, step: RefusedStep): Error {
   const about = step === 'guard' ? undefined : step?.subject
   const gone = (about === 'posting' || about === 'lock') && (cause instanceof BadVersion || cause instanceof NoNode)
-  return gone ? new ClaimLost(`${what}: the claim is gone; stop and write nothing`, { cause }) : cause
+  return gone ? refusalError(what, { why: 'lost' }, cause) : cause
 }
 
 /**
@@ -53,7 +54,7 @@ export function alreadyTrashedError(
 /** Returns the error for a refused restore or purge. */
 export function notInTrashError(what: string, cause: ZooKeeperError): Error {
   const gone = cause instanceof NoNode || cause instanceof BadVersion
-  return gone ? new NotFound(`${what}: it is not in the trash any more`, { cause }) : cause
+  return gone ? refusalError(what, { why: 'not in trash' }, cause) : cause
 }
 
 /**
@@ -62,5 +63,5 @@ export function notInTrashError(what: string, cause: ZooKeeperError): Error {
  */
 export function notCancelledError(what: string, cause: ZooKeeperError, step: RefusedStep): Error {
   const gone = step !== 'guard' && step?.subject === 'posting' && cause instanceof NoNode
-  return gone ? new NotFound(`${what}: it has left the board`, { cause }) : cause
+  return gone ? refusalError(what, { why: 'gone' }, cause) : cause
 }

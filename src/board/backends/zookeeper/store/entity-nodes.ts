@@ -2,9 +2,9 @@
 
 import { RetryRounds } from '../../../../core/async/retry.ts'
 import type { Encoding } from '../../../../core/codec.ts'
-import { Duplicate } from '../../../../core/errors.ts'
 import { NodeExists, NoNode, op, type ZooKeeper } from '../../../../zookeeper/index.ts'
 import type { Entity } from '../../../contract/index.ts'
+import { refusalError } from '../../../contract/refusals.ts'
 import { metadataReader } from '../../../model/entity-metadata.ts'
 import type { UnreadableValues } from '../../unreadable-values.ts'
 import type { Layout } from './layout.ts'
@@ -92,7 +92,7 @@ export class EntityNodes {
     const there = await missingAsUndefined(this.#zookeeper.getData(path))
     if (!there) return this.register(entity, rounds)
     if (decodeEntity(there.data, this.#encoding)?.instance !== entity.instance) {
-      throw new Duplicate(`a living ${entity.kind} bears the name ${entity.name}; give this one another`)
+      throw refusalError(`registering ${entity.kind} ${entity.name}`, { why: 'name' })
     }
     const data = encodeEntity(entity, this.#encoding)
     if (there.stat.ephemeralOwner === this.#zookeeper.session?.id) {
