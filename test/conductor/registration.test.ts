@@ -79,8 +79,8 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
     onTestFinished(async () => void (await Promise.all([board.close(), other.close()])))
     const persistence = await openPersistence('memory:')
     const conductor = await startTestConductor({ board, persistence, flows: [fine], name: 'one' })
-    const told: string[] = []
-    conductor.on('error', ({ error }) => told.push(error.message))
+    const messages: string[] = []
+    conductor.on('error', ({ error }) => messages.push(error.message))
     let usurper: Awaited<ReturnType<typeof startConductor>> | undefined
     while (!usurper) {
       await place.expire(board)
@@ -88,12 +88,12 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
     }
     const who = async () => (await shown(other)).map(({ instance }) => instance)
     const [theirs] = await who()
-    await expect.poll(() => told.length, { timeout: 20_000 }).toBeGreaterThan(0)
-    expect(told[0]).toContain('registering conductor one: the name is in use')
+    await expect.poll(() => messages.length, { timeout: 20_000 }).toBeGreaterThan(0)
+    expect(messages[0]).toContain('registering conductor one: the name is in use')
     expect(await who()).toEqual([theirs])
     await usurper.stop()
     await expect.poll(who, { timeout: 20_000 }).toHaveLength(1)
     expect(await who()).not.toEqual([theirs])
-    expect(told).toHaveLength(1)
+    expect(messages).toHaveLength(1)
   })
 })

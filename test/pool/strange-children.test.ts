@@ -172,7 +172,7 @@ variant('a child that closes its channel is killed, and its work does not wait f
   expect(await pool.run({ kind: 'echo', value: 2 })).toBe(2)
 })
 
-test('work with too little memory fails, and keeps nobody else from working', async () => {
+test('work with too little memory fails, and keeps no other work from being done', async () => {
   await using pool = await testPool({ max: 2 })
   const memory = 40 * 1_024 ** 2
   for (let round = 0; round < 6; round += 1)

@@ -46,3 +46,5 @@ export async function failureOf(promise: Promise<unknown>): Promise<unknown> {
 
 export const portOf = (hosts: string): number => Number(hosts.split(':')[1])
 export const text = (data: Uint8Array | null): string | null => data && Buffer.from(data).toString()
+export const bytes = (text: string): Uint8Array => Buffer.from(text)
+export const NO_DATA: Uint8Array = new Uint8Array()

@@ -19,7 +19,7 @@ export interface BatchStore {
    * where the change has no effect. Returns its numbers and its status after it. Errors: NotConnected, NotFound, OutcomeUnknown.
    */
   change(uuid: string, change: BatchChange): Promise<BatchCounts & BatchStatus>
-  /** Returns the jobs of a batch that are open, and those that have failed. Errors: NotConnected, NotFound. */
+  /** Returns the open and the failed jobs of a batch. Errors: NotConnected, NotFound. */
   jobs(uuid: string): Promise<BatchJobs>
   /**
    * Reports to `batchChanged` of the sink when the status of this batch may have changed, on every connection, until {@link unwatch}.
@@ -45,8 +45,8 @@ export type BatchChange =
 
 /** The jobs of a batch that have not been done. */
 export interface BatchJobs {
-  /** The uuids of those that have not ended. */
+  /** The uuids of the jobs that have not ended. */
   readonly open: readonly string[]
-  /** The ids of those that have ended in the trash; they may have been purged from it. */
+  /** The ids of the jobs that have ended in the trash; some may have been purged from it. */
   readonly failed: readonly string[]
 }

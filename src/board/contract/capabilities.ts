@@ -5,7 +5,7 @@ export interface BackendCapabilities {
   readonly keys: boolean
   readonly resources: boolean
   readonly delays: boolean
-  /** Whether jobs that nobody starts can expire. */
+  /** Whether a job that is not started in time can expire. */
   readonly expiry: boolean
   /** Whether claims take slots and tokens of limits. */
   readonly limits: boolean

@@ -3,7 +3,7 @@ import type { Posting } from '../model/posting.ts'
 
 export interface BackendKeys {
   /**
-   * Replaces the posting of a job that nobody has ever claimed, at its revision, in one transaction: with it change its due time, its place
+   * Replaces the posting of a job that was never claimed, at its revision, in one transaction: with it change its due time, its place
    * by priority, and the window of its key. Its id, and its place in the order of posts, stay. Errors:
    * NotConnected, NotFound, Unclaimable if it was claimed or changed meanwhile, OutcomeUnknown, PayloadTooLarge.
    */

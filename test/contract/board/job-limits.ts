@@ -281,16 +281,16 @@ export function jobLimitsContract({ open, expire }: Place): void {
   describe('rates', () => {
     test('no more jobs start than burst and rate permit', async () => {
       const [one, other] = [await open(), await open()]
-      await one.limits.set('api', { rate: { limit: 1, per: '300ms', burst: 2 } })
+      // No token comes back while the claims are answered, however busy the machine is.
+      await one.limits.set('api', { rate: { limit: 1, per: '1h', burst: 2 } })
       await postMany(one, 4, { limits: ['api'] })
-      const begun = performance.now()
       const claims = [...(await claimAll(one)), ...(await claimAll(other))]
-      expect(claims.slice(0, 2).map(({ job }) => job.name)).toEqual(['job 0', 'job 1'])
-      // On a busy machine a token may have come back while the claims were answered.
-      expect(claims.length).toBeLessThanOrEqual(2 + Math.floor((performance.now() - begun) / 300))
+      expect(claims.map(({ job }) => job.name)).toEqual(['job 0', 'job 1'])
       await Promise.all(claims.map((claim) => claim.consume()))
-      for (let ended = claims.length; ended < 4; ended += 1)
-        await (await other.claimNext({ timeout: '10s' }))[0].consume()
+      const begun = performance.now()
+      await one.limits.set('api', { rate: { limit: 1, per: '300ms', burst: 2 } })
+      await (await other.claimNext({ timeout: '10s' }))[0].consume()
+      await (await one.claimNext({ timeout: '10s' }))[0].consume()
       // Two tokens after the burst: at least two intervals, but for what the answers took.
       expect(performance.now() - begun).toBeGreaterThan(550)
     })

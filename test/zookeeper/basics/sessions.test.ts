@@ -1,14 +1,12 @@
 /** How a client comes to a session, keeps it, loses it and ends it. */
 import { describe, expect, test } from 'vitest'
-import { InvalidState, NotConnected } from '../../../src/core/errors.ts'
+import { InvalidState } from '../../../src/core/errors.ts'
 import * as zk from '../../../src/zookeeper/index.ts'
 import { expireSession } from '../../support/expire-session.ts'
 import { namespace, zookeeperHosts } from '../../support/namespace.ts'
 import { freePort } from '../../support/ports.ts'
 import { startProxy } from '../../support/proxy.ts'
-import { connected, failureOf, portOf, reaches, sessionOf, statesOf } from '../clients.ts'
-
-const NO_DATA = new Uint8Array()
+import { connected, failureOf, NO_DATA, portOf, reaches, sessionOf, statesOf } from '../clients.ts'
 
 describe.skipIf(!zookeeperHosts)('sessions', () => {
   test('a client says how it is, from its making to its end', async () => {
@@ -120,15 +118,6 @@ describe.skipIf(!zookeeperHosts)('sessions', () => {
     expect((await lost).reason).toBeInstanceOf(zk.SessionExpired)
     proxy.mode = 'pass'
     expect((await again).session).not.toBe(session)
-  })
-
-  test('a client that cannot connect says where it tried, and is closed', async () => {
-    const hosts = `127.0.0.1:${await freePort()}`
-    const client = new zk.ZooKeeper({ hosts })
-    const error = await failureOf(client.connect({ timeout: 300 }))
-    expect(error).toBeInstanceOf(NotConnected)
-    expect(String(error)).toContain(hosts)
-    expect(client.state).toBe('closed')
   })
 
   test('connecting is given up when the signal says so', async () => {

@@ -4,10 +4,7 @@ import * as zk from '../../../src/zookeeper/index.ts'
 import { expireSession } from '../../support/expire-session.ts'
 import { namespace, zookeeperHosts } from '../../support/namespace.ts'
 import { startProxy } from '../../support/proxy.ts'
-import { connected, failureOf, portOf, reaches, sessionOf } from '../clients.ts'
-
-const NO_DATA = new Uint8Array()
-const bytes = (text: string) => Buffer.from(text)
+import { bytes, connected, failureOf, NO_DATA, portOf, reaches, sessionOf } from '../clients.ts'
 
 type Told = Parameters<zk.OneShotHandler>[0]
 

@@ -4,10 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { InvalidArgument } from '../../../src/core/errors.ts'
 import * as zk from '../../../src/zookeeper/index.ts'
 import { namespace, zookeeperHosts } from '../../support/namespace.ts'
-import { connected, failureOf, sessionOf, text } from '../clients.ts'
-
-const NO_DATA = new Uint8Array()
-const bytes = (text: string) => Buffer.from(text)
+import { bytes, connected, failureOf, NO_DATA, sessionOf, text } from '../clients.ts'
 
 describe.skipIf(!zookeeperHosts)('znodes', () => {
   test('a znode is created, read, written and deleted, and versions are checked', async () => {
@@ -132,24 +129,6 @@ describe.skipIf(!zookeeperHosts)('znodes', () => {
     expect(error).toMatchObject({ outcome: 'not-sent' })
     await neighbour
     expect([client.state, sessionOf(client)]).toEqual(['connected', session])
-  })
-
-  test('answers come in the order of the questions', async () => {
-    await using client = await connected()
-    const path = namespace()
-    await client.create(path)
-    const order: number[] = []
-    const asked = Array.from({ length: 300 }, async (_, index) => {
-      await (index % 3 === 0
-        ? client.setData(path, NO_DATA)
-        : index % 3 === 1
-          ? client.exists(path)
-          : client.sync(path))
-      order.push(index)
-    })
-    await Promise.all(asked)
-    expect(order).toEqual(Array.from({ length: 300 }, (_, index) => index))
-    expect((await client.exists(path))?.version).toBe(100)
   })
 
   test('refusals have a class for each meaning', async () => {

@@ -211,7 +211,8 @@ describe.skipIf(!zookeeperHosts)('a session', () => {
 
   test('does not outlive a server that stops answering', async () => {
     await using server = await startZooKeeper()
-    await using client = await connected({ hosts: server.hosts, sessionTimeout: '2s' })
+    // In a shorter session, a client that its machine holds up may notice the end of the lease before the silence of the server.
+    await using client = await connected({ hosts: server.hosts, sessionTimeout: '6s' })
     const states = statesOf(client)
     const lost = reaches(client, 'lost')
     await server.pause()
@@ -219,9 +220,7 @@ describe.skipIf(!zookeeperHosts)('a session', () => {
     const again = reaches(client, 'connected')
     await server.resume()
     await again
-    // A client that its machine holds up may notice the end of the lease before the silence of the server.
-    expect(states.filter((state) => state !== 'suspended')).toEqual(['lost', 'connecting', 'connected'])
-    expect(states.indexOf('suspended')).toBeLessThan(states.indexOf('lost'))
+    expect(states).toEqual(['suspended', 'lost', 'connecting', 'connected'])
   })
 })
 

@@ -378,7 +378,7 @@ export class MemoryBackend implements Backend {
   }
 
   async readClock(): Promise<void> {
-    // The clock is that of this process.
+    // The board uses the clock of this process, which needs no request.
   }
 
   /** Returns a hold that does nothing: a session of this backend lasts as long as the board object. */

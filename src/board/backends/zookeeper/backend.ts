@@ -349,8 +349,7 @@ export class ZooKeeperBackend implements Backend {
     const { reader, sink } = this.#requireOpen
     const what = `reading the trash of ${this.uri}`
     const index = await translateErrors(what, async () => {
-      // This server may be behind the one that has trashed a job.
-      await this.#zookeeper.sync(this.#layout.path)
+      await this.#syncTrash()
       return reader.trashIndex()
     })
     for (const page of pagesOf(selectTrash(index, listing, ({ id }) => id)))
@@ -359,14 +358,18 @@ export class ZooKeeperBackend implements Backend {
         else yield entry
   }
 
+  /** Resolves when the server of this connection has applied everything that was trashed before the call: it may be behind the leader. */
+  async #syncTrash(): Promise<void> {
+    await this.#zookeeper.sync(this.#layout.path)
+  }
+
   async trashedEntry(id: string): Promise<TrashedEntry | undefined> {
     return translateErrors(`looking for ${id} in the trash`, () => this.#requireOpen.reader.trashedEntry(id))
   }
 
   async findTrashed(uuid: string): Promise<TrashedEntry | undefined> {
     return translateErrors(`looking for ${uuid} in the trash`, async () => {
-      // This server may be behind the one that has trashed a job.
-      await this.#zookeeper.sync(this.#layout.path)
+      await this.#syncTrash()
       return this.#requireOpen.reader.findTrashed(uuid)
     })
   }

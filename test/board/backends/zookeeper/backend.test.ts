@@ -156,6 +156,15 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
       },
     )
 
+    test('refuses a board that a former release has not created to its end', async () => {
+      await using witness = await connected()
+      const path = namespace('unfinished')
+      await witness.create(path, encode({ format: 1, encoding: 'msgpack', unfinished: true }, 'json'))
+      const failure = await rejectionOf(openBoard(`zookeeper://${zookeeperHosts}${path}`))
+      expect(failure).toBeInstanceOf(IncompatibleVersion)
+      expect(String(failure)).toContain('delete the path')
+    })
+
     test("takes the servers' tick and the session's timeout", async () => {
       await using place = await zookeeperPlace()
       await using board = await place.openAt(zookeeperHosts, { parameters: '?tick=500ms&sessionTimeout=6s' })

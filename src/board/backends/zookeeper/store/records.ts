@@ -28,12 +28,12 @@ export function encodeBoardRecord({ shared, ...record }: BoardRecord): Uint8Arra
 }
 
 /**
- * Decodes the board record. @throws IncompatibleVersion for a path that holds something else, or a board of a newer
- * release
+ * Decodes the board record. @throws IncompatibleVersion for a path that holds something else, a board of a newer release,
+ * or a board that is not complete
  */
 export function decodeBoardRecord(bytes: Uint8Array | null, path: string): BoardRecord {
   const record = bytes && bytes.length > 0 ? decodeFields(() => decode(bytes, 'json')) : {}
-  const { format, encoding } = record
+  const { format, encoding, unfinished } = record
   const newer = typeof format === 'number' && format > BOARD_FORMAT
   const known = encoding === 'msgpack' || encoding === 'json'
   if (typeof format !== 'number' || !(known || newer)) {
@@ -46,6 +46,11 @@ export function decodeBoardRecord(bytes: Uint8Array | null, path: string): Board
       `board ${path} has format ${format}, and this release supports format ${BOARD_FORMAT}; upgrade jobboard`,
     )
   }
+  // Written by the C client's boards of former releases: folders or the gate may be missing.
+  if (unfinished)
+    throw new IncompatibleVersion(
+      `board ${path} was not created to its end by a former release; delete the path, and open it again`,
+    )
   return { format, encoding, shared: encoding === 'json' }
 }
 
