@@ -93,7 +93,11 @@ export const VARIANTS: readonly VariantFiles[] = [
   },
 ]
 
-/** Returns the files that define variants with `variant.ts`. `split` also have tests of `npm test`, `variantsOnly` have none. */
+/**
+ * Returns the files that define variants with `variant.ts`. `split` also have tests of `npm test`, `variantsOnly` have none.
+ *
+ * @throws {Error} a file imports `usual` and nothing else, so `npm run test:all` would load it to run no test
+ */
 export function findSplitFiles(): { readonly split: string[]; readonly variantsOnly: string[] } {
   const files = readdirSync(import.meta.dirname, { recursive: true, encoding: 'utf8' })
   const split: string[] = []
@@ -102,6 +106,9 @@ export function findSplitFiles(): { readonly split: string[]; readonly variantsO
     if (!file.endsWith('.test.ts') || file.includes('node_modules')) continue
     const text = readFileSync(join(import.meta.dirname, file), 'utf8')
     if (!text.includes("/variant.ts'")) continue
+    if (/^import \{ usual( as test)? \} from '.*\/variant\.ts'/m.test(text)) {
+      throw new Error(`test/${file} has no variants: import test of vitest in place of usual`)
+    }
     const isVariantsOnly = /^import \{ variant \} from/m.test(text) && !/^import .*\btest\b.* from 'vitest'/m.test(text)
     if (isVariantsOnly) variantsOnly.push(`test/${file}`)
     else split.push(`test/${file}`)

@@ -1,7 +1,7 @@
 /** The spans of posts, runs and tasks: how they belong together, and that nothing else is traced. */
 import { fileURLToPath } from 'node:url'
 import { pino } from 'pino'
-import { expect, onTestFinished } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import {
   type ConductorOptions,
   input,
@@ -14,7 +14,6 @@ import {
 } from '../../src/index.ts'
 import { compiled } from '../support/compiled.ts'
 import { linksOf, openSdk } from '../telemetry/sdk.ts'
-import { usual as test } from '../variant.ts'
 import { services, traced } from './isolation/traced-flows.ts'
 
 async function openScene({

@@ -1,13 +1,12 @@
 /** Databases and roles whose defaults are not those of Postgres. */
 import pg from 'pg'
-import { afterAll, beforeAll, expect } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openBoard } from '../../src/board/index.ts'
 import { IncompatibleVersion, InvalidArgument } from '../../src/core/errors.ts'
 import { parseUri } from '../../src/core/uri.ts'
 import { openPersistence } from '../../src/persistence/index.ts'
 import { PostgresConnection, PostgresPool, parsePostgresLocation } from '../../src/postgres/index.ts'
 import { type PostgresServer, startPostgres } from '../support/postgres.ts'
-import { usual as test } from '../variant.ts'
 
 let server: PostgresServer
 beforeAll(async () => {
