@@ -3,6 +3,7 @@
 import { defineConfig, type TestProjectInlineConfiguration, type ViteUserConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import { BUILT_MODULES, builtLibrary } from './test/support/built-library.ts'
+import { WORKERS } from './test/support/ports.ts'
 import { findSplitFiles, VARIANTS } from './test/tiers.ts'
 
 /** The file that loads third-party native code, which can end its process. */
@@ -45,8 +46,8 @@ export const options = {
   // By default a poll ends after 1 s, which is too short for a process to start on a busy machine.
   expect: { poll: { timeout: 60_000 } },
   pool: 'forks',
-  // Most of a test's time is waiting for servers, so four fit on two cores. The default is one.
-  maxWorkers: 4,
+  // Tests wait for servers, and for time to pass. With four, the contracts of five boards left half of two cores idle. The default is one.
+  maxWorkers: WORKERS,
   // Most code of a test runs a few times: V8 spends less time on optimizing it, and on collecting garbage. Together a fifth of the processor time.
   execArgv: ['--interrupt-budget=1000000', '--max-semi-space-size=64'],
   // All tests of a suite may be variants.

@@ -7,7 +7,7 @@ test('no port is returned twice, and each is in the range of its worker', async 
   for (let count = 0; count < 50; count++) ports.push(await freePort())
   expect(new Set(ports).size).toBe(50)
   const worker = Number(process.env['VITEST_POOL_ID'])
-  const [lowest, highest] = [10_000 + worker * 4_400, 10_000 + (worker + 1) * 4_400 - 1]
+  const [lowest, highest] = [10_000 + worker * 3_000, 10_000 + (worker + 1) * 3_000 - 1]
   expect(ports.filter((port) => port < lowest || port > highest)).toEqual([])
 })
 

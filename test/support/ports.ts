@@ -3,11 +3,14 @@ import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 
+/** How many files the runner tests side by side. */
+export const WORKERS = 6
+
 /** Below the ports that systems give to outgoing connections: one of those would keep a killed server from its own. */
 const LOWEST = 10_000
-const ABOVE_HIGHEST = 32_000
+const ABOVE_HIGHEST = 31_000
 /** One for each worker of the tests, whose numbers begin at 1, and range 0 for all other processes. */
-const RANGES = 5
+const RANGES = WORKERS + 1
 const PORTS_PER_RANGE = (ABOVE_HIGHEST - LOWEST) / RANGES
 
 let next = randomInt(PORTS_PER_RANGE)
