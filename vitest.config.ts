@@ -25,14 +25,21 @@ export const ALONE = [
   'test/flow/patterns/linear.test.ts',
 ]
 
-/** Matches the files that take longest. They begin first: the other processes would be idle while one of them runs at the end. */
+/** Matches the files that take longest. */
 const LONGEST = /\/(contract|window-contract|package|stored-bytes)\.test\.ts$|\/test\/(chaos|examples\/archive)\//
 
-class LongestFirst extends BaseSequencer {
+/**
+ * Spreads the longest files over the first third of a run. Were one of them the last, the other workers would be idle meanwhile; were all of them the
+ * first, too: they mostly wait, for servers and for time to pass.
+ */
+class LongestEarly extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files)
-    const isLongest = ({ moduleId }: TestSpecification) => LONGEST.test(moduleId)
-    return [...sorted.filter(isLongest), ...sorted.filter((file) => !isLongest(file))]
+    const longest = sorted.filter(({ moduleId }) => LONGEST.test(moduleId))
+    const others = sorted.filter(({ moduleId }) => !LONGEST.test(moduleId))
+    const between = Math.floor(others.length / 3 / Math.max(longest.length, 1))
+    const groups = longest.map((file, index) => [file, ...others.slice(index * between, (index + 1) * between)])
+    return [...groups.flat(), ...others.slice(longest.length * between)]
   }
 }
 
@@ -52,7 +59,7 @@ export const options = {
   execArgv: ['--interrupt-budget=1000000', '--max-semi-space-size=64'],
   // All tests of a suite may be variants.
   passWithNoTests: true,
-  sequence: { sequencer: LongestFirst },
+  sequence: { sequencer: LongestEarly },
 } satisfies ViteUserConfig['test']
 
 /** `vitest related` and the watch mode must see which tests import a source. */

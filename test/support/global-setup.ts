@@ -43,13 +43,16 @@ export default async function setup(project: TestProject): Promise<() => Promise
 }
 
 async function begin(): Promise<Run> {
-  await ensureBuilt()
   const leftovers = watchLeftovers()
-  const [zookeeper, database] = await Promise.allSettled([startSharedZooKeeper(), startSharedPostgres()])
+  const [build, zookeeper, database] = await Promise.allSettled([
+    ensureBuilt(),
+    startSharedZooKeeper(),
+    startSharedPostgres(),
+  ])
   const server = startedOf(zookeeper)
   const postgres = startedOf(database)
   const stop = () => Promise.all([server?.stop(), postgres?.stop()])
-  for (const starting of [zookeeper, database]) {
+  for (const starting of [build, zookeeper, database]) {
     if (starting.status === 'fulfilled') continue
     await stop()
     await leftovers.removeAll()
