@@ -45,7 +45,7 @@ const INNER: Readonly<Record<string, Levels>> = {
     ['copy'],
     [''],
   ],
-  'board/backends/zookeeper': [['store'], ['commit'], ['taskflow'], ['']],
+  'board/backends/zookeeper': [['store'], ['commit'], ['parts', 'taskflow'], ['']],
   schedule: [['calendar'], ['']],
   persistence: [[''], ['codecs'], ['directory', 'memory', 'postgres', 'sqlite', 'zookeeper']],
   conductor: [['boards', 'claiming', 'services'], ['runs'], ['isolation'], [''], ['daemon']],
@@ -71,6 +71,12 @@ const BACKENDS: Readonly<Record<string, (file: string) => boolean>> = {
   'board/backends': (file) => /^board\/(model|backends|contract)\/[^/]+$/.test(file),
   persistence: (file) => /^persistence\/(codecs\/)?[^/]+$/.test(file) && !ASSEMBLERS.includes(basename(file)),
 }
+
+/** The files of `board/contract` that are no roles. */
+const NO_ROLES: readonly string[] = ['index.ts', 'capabilities.ts', 'refusals.ts', 'sink.ts']
+
+/** The roles that only some backends have. */
+const OPTIONAL_ROLES: readonly string[] = ['sections.ts', 'caller-transactions.ts']
 
 /** The folders that may import the package of a driver. */
 const DRIVERS: Readonly<Record<string, string>> = {
@@ -171,6 +177,31 @@ describe.each(Object.entries(BACKENDS))('each backend in %s', (folder, mayImport
   })
 })
 
+describe('the bookshelf: each backend of boards has the same roles in files of the same names', () => {
+  const folder = 'board/backends'
+  const backends = [
+    ...new Set(files.filter((file) => file.startsWith(`${folder}/`)).map((file) => partOf(folder, file))),
+  ]
+    .filter((name) => name !== '')
+    .sort()
+  const roles = readdirSync(join(SOURCE, 'board/contract')).filter((file) => !NO_ROLES.includes(file))
+
+  test('the backends are these', () => {
+    expect(backends).toEqual(['memory', 'postgres', 'redis', 'sqlite', 'zookeeper'])
+  })
+
+  test.each(backends)('%s has a file for each role', (backend) => {
+    const own = files.filter((file) => dirname(file) === `${folder}/${backend}`).map((file) => basename(file))
+    expect(roles.filter((role) => !own.includes(role) && !OPTIONAL_ROLES.includes(role))).toEqual([])
+  })
+
+  test('no role of a backend uses another one: what they share is passed to them', () => {
+    const isRole = (file: string) => dirname(dirname(file)) === folder && roles.includes(basename(file))
+    const wrong = own.filter(({ from, to }) => isRole(from) && isRole(to) && !isTypeImport(from, to))
+    expect(wrong.map(arrow)).toEqual([])
+  })
+})
+
 test('there are no circles', () => {
   expect(circles(own)).toEqual([])
 })
@@ -202,6 +233,14 @@ function importsOf(file: string): Import[] {
   return importedFiles.map(({ fileName: to }) => {
     return { from: file, to: to.startsWith('.') ? relative(SOURCE, resolve(SOURCE, dirname(file), to)) : to }
   })
+}
+
+/** Returns whether a file imports only types of another one. */
+function isTypeImport(from: string, to: string): boolean {
+  const text = readFileSync(join(SOURCE, from), 'utf8')
+  const path = relative(dirname(from), to).replaceAll('.', '\\.')
+  const [, type, names = ''] = new RegExp(`^import (type )?\\{([^}]*)\\} from '\\./${path}'`, 'm').exec(text) ?? []
+  return type !== undefined || (names !== '' && names.split(',').every((name) => /^\s*(type |$)/.test(name)))
 }
 
 /** Returns the folder of `src/` that a file is in; the empty name for the public door, `src/index.ts`. */

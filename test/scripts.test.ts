@@ -2,8 +2,8 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { expect, test } from 'vitest'
-import { boardMigrations } from '../src/board/backends/postgres/schema.ts'
-import { SCRIPTS } from '../src/board/backends/redis/scripts.ts'
+import { boardMigrations } from '../src/board/backends/postgres/store/schema.ts'
+import { SCRIPTS } from '../src/board/backends/redis/store/scripts.ts'
 import { openPersistenceOver } from '../src/persistence/index.ts'
 import { tablesScript } from '../src/sqlite/format.ts'
 

@@ -9,6 +9,7 @@ import { sqliteBackend } from '../../src/board/backends/sqlite/index.ts'
 import { zooKeeperBackend } from '../../src/board/backends/zookeeper/index.ts'
 import type { Backend } from '../../src/board/contract/index.ts'
 import { parseUri, type ResourceUri } from '../../src/core/uri.ts'
+import { overrideRole } from '../board/override-role.ts'
 import { apart, now, sideBySide, whenTold } from './part-child.ts'
 
 /** What waits on the board and is none of the measurement's business. */
@@ -107,11 +108,12 @@ async function main(): Promise<void> {
   const parsed = parseUri(uri, 'board')
   const who = `${role} ${process.pid}`
   const backend = await backendAt(parsed, who)
-  const claim = backend.claim.bind(backend)
-  backend.claim = (choices) => {
-    claimsTried += choices.length
-    return claim(choices)
-  }
+  overrideRole(backend, 'claims', (claims) => ({
+    claim: (choices) => {
+      claimsTried += choices.length
+      return claims.claim(choices)
+    },
+  }))
   await using board = new JobBoard(backend, { who })
   await board.open()
   await whenTold(async () => ({ before, result: await ROLES[role]?.(board, numbers.map(Number)) }))

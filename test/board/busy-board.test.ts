@@ -32,7 +32,7 @@ test('a claim that is refused although nothing speaks against it is not asked fo
   const name = randomUUID()
   const backend = new MemoryBackend({ uri: `memory:${name}`, space: memorySpace(name) })
   let asked = 0
-  backend.claim = async (choices) => {
+  backend.claims.claim = async (choices) => {
     asked += 1
     await nextTurn()
     return choices.map(() => ({ error: new Unclaimable('somebody who cannot be seen holds its resource') }))
@@ -74,12 +74,15 @@ test('who lost every job of a batch waits for no proof of a session that may nev
   const name = randomUUID()
   const backend = new MemoryBackend({ uri: `memory:${name}`, space: memorySpace(name) })
   const refused = createDeferred()
-  backend.claim = async (choices) => {
+  backend.claims.claim = async (choices) => {
     refused.resolve()
     return choices.map(() => ({ error: new Unclaimable('another was faster') }))
   }
   // As when all servers have gone between the answer and the next.
-  backend.holdSession = () => ({ whenAlive: () => new Promise(() => undefined), [Symbol.dispose]: () => undefined })
+  backend.session.watchLease = () => ({
+    whenAlive: () => new Promise(() => undefined),
+    [Symbol.dispose]: () => undefined,
+  })
   const board = new JobBoard(backend, { who: 'who' })
   await board.open()
   await board.view()
@@ -97,7 +100,7 @@ test('a winner whose session ends before it was proven receives its claim, and t
   const space = memorySpace(name)
   const backend = new MemoryBackend({ uri: `memory:${name}`, space })
   const waiting = createDeferred()
-  backend.holdSession = () => ({
+  backend.session.watchLease = () => ({
     whenAlive: () => {
       waiting.resolve()
       return new Promise(() => undefined)

@@ -3,15 +3,16 @@ import { JobBoard } from '../../src/board/api/job-board.ts'
 import type { Backend } from '../../src/board/contract/index.ts'
 import type { PostedJob } from '../../src/board/index.ts'
 import { refresh } from './jobs.ts'
+import { overrideRole } from './override-role.ts'
 
 /** Opens a board whose replacements are announced before they are sent. */
 export async function openReplacing(backend: Backend, beforeReplacing: () => void): Promise<JobBoard> {
-  const replace = backend.replace?.bind(backend)
-  if (!replace) throw new Error('the backend replaces nothing')
-  backend.replace = (request) => {
-    beforeReplacing()
-    return replace(request)
-  }
+  overrideRole(backend, 'keys', (keys) => ({
+    replace: (request) => {
+      beforeReplacing()
+      return keys.replace(request)
+    },
+  }))
   const board = new JobBoard(backend)
   await board.open()
   await board.view()

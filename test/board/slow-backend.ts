@@ -1,8 +1,9 @@
 /** The memory backend with its answers, its requests and its news under a test's control: races made to happen. */
 import { JobBoard } from '../../src/board/api/job-board.ts'
 import { MemoryBackend, memorySpace } from '../../src/board/backends/memory/index.ts'
-import type { Backend, BackendSink, BoardChange, BoardListing, Entity } from '../../src/board/contract/index.ts'
+import type { BackendSink, BoardChange } from '../../src/board/contract/index.ts'
 import { createDeferred, type Deferred } from '../../src/core/async/abort.ts'
+import { overrideRole } from './override-role.ts'
 
 type Method = 'post' | 'claim' | 'settle' | 'list' | 'read' | 'register' | 'unregister'
 
@@ -28,6 +29,28 @@ export class SlowBackend extends MemoryBackend {
 
   constructor(name: string) {
     super({ uri: `memory:${name}`, space: memorySpace(name) })
+    overrideRole(this, 'session', (session) => ({
+      open: (sink, options) => session.open(this.#listening(sink), options),
+    }))
+    overrideRole(this, 'jobs', (jobs) => ({
+      post: (request) => this.#through('post', () => jobs.post(request)),
+      list: () => this.#through('list', () => jobs.list()),
+      read: (ids) => this.#through('read', () => jobs.read(ids)),
+    }))
+    overrideRole(this, 'claims', (claims) => ({
+      claim: (choices) =>
+        this.#through('claim', async () => {
+          const error = this.#refusal
+          this.#refusal = undefined
+          if (!error) return claims.claim(choices)
+          return [{ error }, ...(await claims.claim(choices.slice(1)))]
+        }),
+      settle: (settlement) => this.#through('settle', () => claims.settle(settlement)),
+    }))
+    overrideRole(this, 'entities', (entities) => ({
+      register: (entity) => this.#through('register', () => entities.register(entity)),
+      unregister: (entity) => this.#through('unregister', () => entities.unregister(entity)),
+    }))
   }
 
   stop(method: Method, when: 'before' | 'after'): Stopped {
@@ -57,45 +80,13 @@ export class SlowBackend extends MemoryBackend {
     this.#refusal = error
   }
 
-  override open(sink: BackendSink): Promise<void> {
+  /** Returns the sink, which receives no changes while the backend is deaf. */
+  #listening(sink: BackendSink): BackendSink {
     const unlessDeaf = (report: (batch: readonly BoardChange[]) => void) => (batch: readonly BoardChange[]) => {
       if (!this.#deaf) report(batch)
     }
     this.#sink = { ...sink, changes: unlessDeaf(sink.changes), followed: unlessDeaf(sink.followed) }
-    return super.open(this.#sink)
-  }
-
-  override post(...args: Parameters<Backend['post']>): ReturnType<Backend['post']> {
-    return this.#through('post', () => super.post(...args))
-  }
-
-  override claim(choices: Parameters<Backend['claim']>[0]): ReturnType<Backend['claim']> {
-    return this.#through('claim', async () => {
-      const error = this.#refusal
-      this.#refusal = undefined
-      if (!error) return super.claim(choices)
-      return [{ error }, ...(await super.claim(choices.slice(1)))]
-    })
-  }
-
-  override settle(...args: Parameters<Backend['settle']>): ReturnType<Backend['settle']> {
-    return this.#through('settle', () => super.settle(...args))
-  }
-
-  override list(): Promise<BoardListing> {
-    return this.#through('list', () => super.list())
-  }
-
-  override read(...args: Parameters<Backend['read']>): ReturnType<Backend['read']> {
-    return this.#through('read', () => super.read(...args))
-  }
-
-  override register(entity: Entity): Promise<void> {
-    return this.#through('register', () => super.register(entity))
-  }
-
-  override unregister(entity: Entity): Promise<void> {
-    return this.#through('unregister', () => super.unregister(entity))
+    return this.#sink
   }
 
   async #through<T>(method: Method, call: () => Promise<T>): Promise<T> {

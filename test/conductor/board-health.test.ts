@@ -5,13 +5,19 @@ import { JobBoard } from '../../src/board/api/job-board.ts'
 import { MemoryBackend, memorySpace } from '../../src/board/backends/memory/index.ts'
 import type { BackendSink, HealthEvent } from '../../src/board/contract/index.ts'
 import { input, linear, startConductor, task } from '../../src/index.ts'
+import { overrideRole } from '../board/override-role.ts'
 
 class ReportingBackend extends MemoryBackend {
   #sink: BackendSink | undefined
 
-  override async open(sink: BackendSink): Promise<void> {
-    this.#sink = sink
-    await super.open(sink)
+  constructor(...args: ConstructorParameters<typeof MemoryBackend>) {
+    super(...args)
+    overrideRole(this, 'session', (session) => ({
+      open: (sink, options) => {
+        this.#sink = sink
+        return session.open(sink, options)
+      },
+    }))
   }
 
   report(...events: readonly HealthEvent[]): void {

@@ -9,58 +9,20 @@ import { createDeferred, type Deferred } from '../../src/core/async/abort.ts'
 import { Duplicate, NotConnected } from '../../src/core/errors.ts'
 import { input, linear, openPersistence, startConductor, task } from '../../src/index.ts'
 import { refresh } from '../board/jobs.ts'
+import { overrideRole } from '../board/override-role.ts'
 import { boards, listTrash, singleTaskFlow, startTestConductor } from './conducting.ts'
 
 test('a settle that does not go through is tried until it does', async () => {
   const backend = new MemoryBackend({ uri: 'memory:flaky', space: memorySpace('') })
   let refusals = 3
-  const flaky = Object.create(backend, {
-    settle: {
-      value: async (settlement: Parameters<MemoryBackend['settle']>[0]) => {
-        refusals -= 1
-        if (refusals >= 0) throw new NotConnected('away')
-        return backend.settle(settlement)
-      },
+  overrideRole(backend, 'claims', (claims) => ({
+    settle: async (settlement) => {
+      refusals -= 1
+      if (refusals >= 0) throw new NotConnected('away')
+      return claims.settle(settlement)
     },
-  })
-  for (const method of [
-    'open',
-    'close',
-    'subscribe',
-    'unsubscribe',
-    'follow',
-    'unfollow',
-    'post',
-    'claim',
-    'discard',
-    'list',
-    'read',
-    'owner',
-    'barrier',
-    'trashed',
-    'register',
-    'unregister',
-    'entities',
-    'write',
-    'records',
-    'limitsRevision',
-    'limitUse',
-    'record',
-    'watchRecords',
-    'unwatchRecords',
-    'request',
-    'restore',
-    'purge',
-    'cancellation',
-    'now',
-    'holdSession',
-    'alive',
-  ] as const) {
-    Object.defineProperty(flaky, method, {
-      value: (...args: never[]) => Reflect.apply(backend[method], backend, args),
-    })
-  }
-  await using board = new JobBoard(flaky)
+  }))
+  await using board = new JobBoard(backend)
   await board.open()
   const fine = singleTaskFlow('fine', () => 1)
   const conductor = await startTestConductor({ board, persistence: 'memory:', flows: [fine] })

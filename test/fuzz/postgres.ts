@@ -1,6 +1,6 @@
 /** Writes what a board on Postgres keeps, as every role can that may write to its tables. */
-import { textDigest } from '../../src/board/backends/postgres/records.ts'
-import { channelName } from '../../src/board/backends/postgres/schema.ts'
+import { textDigest } from '../../src/board/backends/postgres/store/rows.ts'
+import { channelName } from '../../src/board/backends/postgres/store/schema.ts'
 import type { PostgresPlace } from '../board/backends/postgres/boards.ts'
 import { postingRecord } from '../support/poison.ts'
 import type { Random } from '../support/random.ts'

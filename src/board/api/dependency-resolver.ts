@@ -25,7 +25,7 @@ import { Job } from './job.ts'
 import type { Lookup } from './lookup.ts'
 
 export interface DependencyResolverOptions {
-  readonly backend: Pick<Backend, 'uri' | 'endedJobs'>
+  readonly backend: Pick<Backend, 'uri' | 'history'>
   readonly lookup: Pick<Lookup, 'locateAll' | 'uuidsOf' | 'owns'>
 }
 
@@ -133,7 +133,7 @@ export class DependencyResolver {
     asked: readonly (readonly string[])[],
   ): Promise<readonly { readonly value: readonly (EndedJob | undefined)[] }[]> {
     const uuids = [...new Set(asked.flat())]
-    const read = uuids.length === 0 ? [] : await this.#options.backend.endedJobs(uuids)
+    const read = uuids.length === 0 ? [] : await this.#options.backend.history.find(uuids)
     const ended = new Map(uuids.map((uuid, index) => [uuid, read[index]]))
     return asked.map((each) => ({ value: each.map((uuid) => ended.get(uuid)) }))
   }

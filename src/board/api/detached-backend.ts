@@ -5,26 +5,24 @@
 import type { Tracer } from '../../core/tracing.ts'
 import type { Backend } from '../contract/index.ts'
 
-/** The parts of a backend that send requests, too. */
-const PARTS: ReadonlySet<string | symbol> = new Set(['sections', 'batches'] satisfies (keyof Backend)[])
-
-/** Returns the backend with all of its functions called outside of every span. */
+/** Returns the backend with all functions of its roles called outside of every span. */
 export function detachedBackend(backend: Backend, tracer: Pick<Tracer, 'detach'>): Backend {
-  return detachedObject(backend, tracer)
+  const detachFunction = (value: unknown, role: object) => {
+    if (typeof value !== 'function') return value
+    return (...args: readonly unknown[]) => tracer.detach(() => Reflect.apply(value, role, args))
+  }
+  return wrapValues(backend, (role) =>
+    typeof role === 'object' && role !== null ? wrapValues(role, detachFunction) : role,
+  )
 }
 
-function detachedObject<T extends object>(target: T, tracer: Pick<Tracer, 'detach'>): T {
+/** Returns the object with each of its values wrapped, once. */
+function wrapValues<T extends object>(target: T, wrap: (value: unknown, target: T) => unknown): T {
   const wrapped = new Map<unknown, unknown>()
-  const wrap = (value: unknown, key: string | symbol): unknown => {
-    if (typeof value === 'function')
-      return (...args: readonly unknown[]) => tracer.detach(() => Reflect.apply(value, target, args))
-    return PARTS.has(key) && typeof value === 'object' && value !== null ? detachedObject(value, tracer) : value
-  }
   return new Proxy(target, {
     get: (_, key) => {
       const value: unknown = Reflect.get(target, key, target)
-      if (typeof value !== 'function' && !PARTS.has(key)) return value
-      if (!wrapped.has(value)) wrapped.set(value, wrap(value, key))
+      if (!wrapped.has(value)) wrapped.set(value, wrap(value, target))
       return wrapped.get(value)
     },
   })

@@ -2,7 +2,7 @@
 import { retryUntilAborted } from '../../core/async/retry.ts'
 import { asError, Duplicate, JobboardError, NotConnected, NotFound } from '../../core/errors.ts'
 import { newUuid } from '../../core/uuid.ts'
-import type { Backend, Entity } from '../contract/index.ts'
+import type { BackendEntities, Entity } from '../contract/index.ts'
 import { assertMetadata } from '../model/entity-metadata.ts'
 import { assertEntity } from './options.ts'
 
@@ -24,7 +24,7 @@ interface RegistryEntry {
 }
 
 export interface EntityRegistryOptions {
-  readonly backend: Pick<Backend, 'register' | 'unregister'>
+  readonly entities: Pick<BackendEntities, 'register' | 'unregister'>
   /** Fires when the board is closed. */
   readonly signal: AbortSignal
   /** Called with the error of a registration that is retried. */
@@ -32,7 +32,7 @@ export interface EntityRegistryOptions {
 }
 
 export class EntityRegistry {
-  readonly #backend: EntityRegistryOptions['backend']
+  readonly #entities: EntityRegistryOptions['entities']
   readonly #signal: AbortSignal
   readonly #onError: (error: Error) => void
   /** The entities that have to be registered. */
@@ -44,8 +44,8 @@ export class EntityRegistry {
   readonly #instance = newUuid()
   #session: string | undefined
 
-  constructor({ backend, signal, onError }: EntityRegistryOptions) {
-    this.#backend = backend
+  constructor({ entities, signal, onError }: EntityRegistryOptions) {
+    this.#entities = entities
     this.#signal = signal
     this.#onError = onError
   }
@@ -72,7 +72,7 @@ export class EntityRegistry {
     return {
       update: (metadata) => this.#update(shown, metadata),
       [Symbol.asyncDispose]: async () => {
-        if (this.#registered.delete(shown)) await this.#backend.unregister(shown.entity)
+        if (this.#registered.delete(shown)) await this.#entities.unregister(shown.entity)
       },
     }
   }
@@ -129,8 +129,8 @@ export class EntityRegistry {
   async #write(shown: RegistryEntry): Promise<void> {
     const { entity } = shown
     const session = this.#session
-    await this.#backend.register(entity)
-    if (!this.#registered.has(shown)) await this.#backend.unregister(entity)
+    await this.#entities.register(entity)
+    if (!this.#registered.has(shown)) await this.#entities.unregister(entity)
     else {
       shown.session = session
       shown.written = entity

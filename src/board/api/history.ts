@@ -50,12 +50,12 @@ export async function readHistory(
   const { limit = DEFAULT_LIMIT } = options
   if (!Number.isInteger(limit) || limit < 1 || limit > MAX_HISTORY)
     throw new InvalidArgument(`history: limit must be a whole number from 1 to ${MAX_HISTORY}, got ${String(limit)}`)
-  return (await backend.history({ limit })).map(toEndedJob)
+  return (await backend.history.newest({ limit })).map(toEndedJob)
 }
 
 /** Reads how a job ended last; returns undefined if the history does not have it. @throws NotConnected */
-export async function readEndedJob(uuid: string, backend: Pick<Backend, 'endedJobs'>): Promise<EndedJob | undefined> {
-  const [found] = await backend.endedJobs([uuid])
+export async function readEndedJob(uuid: string, backend: Pick<Backend, 'history'>): Promise<EndedJob | undefined> {
+  const [found] = await backend.history.find([uuid])
   return found && toEndedJob(found)
 }
 

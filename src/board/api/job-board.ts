@@ -152,7 +152,7 @@ export class JobBoard implements AsyncDisposable {
     this.#lifecycle = new Lifecycle(`board ${backend.uri}`)
     const { signal } = this.#lifecycle
     const failed = (error: Error) => this.#reportError(error)
-    this.#entities = new EntityRegistry({ backend, signal, onError: failed })
+    this.#entities = new EntityRegistry({ entities: backend.entities, signal, onError: failed })
     this.#errorReporter = new ErrorReporter(log)
     this.#view = new LiveView({
       backend,
@@ -240,12 +240,12 @@ export class JobBoard implements AsyncDisposable {
    * session lasts as long as its process.
    */
   get sessionTimeout(): number | undefined {
-    return this.#backend.sessionTimeout
+    return this.#backend.session.timeout
   }
 
   /** @internal The milliseconds for which what this board holds is certainly held; infinite where this is not known. */
   get sessionLeft(): number {
-    return this.#backend.sessionLeft() ?? 0
+    return this.#backend.session.leftMs() ?? 0
   }
 
   /** @internal The place for suspects, which the boards of a conductor share. */
@@ -270,12 +270,12 @@ export class JobBoard implements AsyncDisposable {
 
   /** @internal The clock of the board, which conductors use: a memory board can have a clock of its own. */
   get clock(): AlarmClock {
-    return this.#backend.clock ?? systemAlarmClock
+    return this.#backend.clock.alarms ?? systemAlarmClock
   }
 
   /** @internal Whether the board has a clock of servers, which may differ from the one of this machine. */
   get hasServerClock(): boolean {
-    return this.#backend.clock === undefined
+    return this.#backend.clock.alarms === undefined
   }
 
   /**
@@ -285,8 +285,8 @@ export class JobBoard implements AsyncDisposable {
    */
   async readClock(): Promise<number> {
     this.#lifecycle.assertRunning()
-    await this.#backend.readClock()
-    return this.#backend.now()
+    await this.#backend.clock.read()
+    return this.#backend.clock.now()
   }
 
   /**
@@ -345,16 +345,16 @@ export class JobBoard implements AsyncDisposable {
     return this.#lifecycle.start(
       async (stopped) => {
         using either = followSignals([stopped, options.signal])
-        await this.#backend.open(this.#eventRouter.sink, either)
+        await this.#backend.session.open(this.#eventRouter.sink, either)
       },
-      () => this.#backend.close(),
+      () => this.#backend.session.close(),
     )
   }
 
   /** Ends the session, and with it every claim that was not settled. Idempotent; awaits what is under way. */
   close(): Promise<void> {
     return this.#lifecycle.stop(async () => {
-      await this.#backend.close()
+      await this.#backend.session.close()
       this.#claims.loseAll('the board was closed')
       this.#view.close(new InvalidState(`board ${this.uri} was closed`))
     })
@@ -520,18 +520,18 @@ export class JobBoard implements AsyncDisposable {
   /** @internal Counts the jobs of the board by flow and state, from memory. The caller views the board ({@link view}). */
   survey(): JobsSurvey {
     this.#lifecycle.assertRunning()
-    return surveyJobs(this.#view, { now: this.#backend.now() })
+    return surveyJobs(this.#view, { now: this.#backend.clock.now() })
   }
 
   /** @internal Resolves when this board has received everything that was committed before the call. @throws NotConnected */
   async catchUp(): Promise<void> {
     this.#lifecycle.assertRunning()
-    await this.#backend.barrier()
+    await this.#backend.changes.barrier()
   }
 
   /** @internal The time of the board's clock in milliseconds since 1970, as far as it is known here; no request. */
   get now(): number {
-    return this.#backend.now()
+    return this.#backend.clock.now()
   }
 
   /** Resolves when there is a job to claim. @throws Timeout */
@@ -663,7 +663,7 @@ export class JobBoard implements AsyncDisposable {
    */
   async *trashed(): AsyncGenerator<TrashedJob, void, undefined> {
     this.#lifecycle.assertRunning()
-    for await (const entry of this.#backend.trashed()) yield new TrashedJob(entry)
+    for await (const entry of this.#backend.trash.list()) yield new TrashedJob(entry)
   }
 
   /**
@@ -678,8 +678,8 @@ export class JobBoard implements AsyncDisposable {
     this.#lifecycle.assertRunning()
     assertUuid(reference)
     const { uuid, id } = parseReference(reference)
-    const named = id === undefined ? undefined : await this.#backend.trashedEntry(id)
-    const entry = named?.posting.uuid === uuid ? named : await this.#backend.findTrashed(uuid)
+    const named = id === undefined ? undefined : await this.#backend.trash.entry(id)
+    const entry = named?.posting.uuid === uuid ? named : await this.#backend.trash.find(uuid)
     return entry && new TrashedJob(entry)
   }
 
@@ -701,7 +701,7 @@ export class JobBoard implements AsyncDisposable {
   /** Deletes a job from the trash; one transaction. @throws NotFound when it is no longer in the trash */
   async purge(trashed: TrashedJob): Promise<void> {
     this.#lifecycle.assertRunning()
-    await this.#backend.purge(TrashedJob.entryFor(trashed))
+    await this.#backend.trash.purge(TrashedJob.entryFor(trashed))
   }
 
   // --- Requests to all processes ----------------------------------------------------------------------------------
@@ -765,7 +765,7 @@ export class JobBoard implements AsyncDisposable {
     const isPaused = this.paused
     await this.#setGate({ paused: true })
     const { by = this.who, reason } = options
-    const record = { by, at: this.#backend.now(), ...defined({ reason }) }
+    const record = { by, at: this.#backend.clock.now(), ...defined({ reason }) }
     // The board is paused already: a rejection would mean to the caller that nothing was done.
     await writePause(this.records, record, { isPaused }).catch((error: unknown) => this.#reportError(asError(error)))
   }
@@ -867,11 +867,11 @@ export class JobBoard implements AsyncDisposable {
   get limits(): Limits {
     this.#limits ??= new Limits({
       ...{ uri: this.uri, who: this.who, records: this.records, capabilities: this.#backend.capabilities },
-      now: () => this.#backend.now(),
-      readClock: () => this.#backend.readClock(),
-      use: (keys) => this.#backend.limitUse(keys),
-      revision: () => this.#backend.limitsRevision(),
-      applyRate: async (request) => void (await this.#backend.takeTokens(request)),
+      now: () => this.#backend.clock.now(),
+      readClock: () => this.#backend.clock.read(),
+      use: (keys) => this.#backend.limits.use(keys),
+      revision: () => this.#backend.limits.revision(),
+      applyRate: async (request) => void (await this.#backend.limits.takeTokens(request)),
       unclaimed: () => this.jobs({ onlyUnclaimed: true, ensureFresh: true }),
       take: (key, call) => this.#tokens.take(key, call),
     })
@@ -891,7 +891,7 @@ export class JobBoard implements AsyncDisposable {
   /** @internal Writes the outlines of a conductor's flows. */
   async publishFlows(flows: readonly AnyFlow[]): Promise<void> {
     const onError = (error: Error) => this.#log.debug({ err: error }, 'the outline of a flow is not on the board')
-    await publishOutlines(this.records, { flows, now: this.#backend.now(), onError })
+    await publishOutlines(this.records, { flows, now: this.#backend.clock.now(), onError })
   }
 
   /** @internal Puts the schedules that a conductor declares at its start. */
@@ -921,13 +921,13 @@ export class JobBoard implements AsyncDisposable {
   async entities(kind: string): Promise<Entity[]> {
     this.#lifecycle.assertRunning()
     assertKind(kind)
-    return this.#backend.entities(kind)
+    return this.#backend.entities.list(kind)
   }
 
   /** @internal Runs work once for the board: see `records/run-once.ts`. */
   runOnce(options: RunOnceOptions): Promise<'ran' | 'done'> {
     const host: OnceHost = {
-      ...{ who: this.who, records: this.records, now: () => this.#backend.now() },
+      ...{ who: this.who, records: this.records, now: () => this.#backend.clock.now() },
       register: (entity) => this.registerEntity(entity),
       onLost: (lost) => this.on('state', ({ state }) => state === 'lost' && lost()),
     }
@@ -959,7 +959,7 @@ export class JobBoard implements AsyncDisposable {
   }
 
   async #setGate({ paused }: { readonly paused: boolean }): Promise<void> {
-    await this.#backend.request({ kind: 'gate', paused })
+    await this.#backend.signals.setPaused(paused)
     // A view receives the change before this answer.
     if (!this.#view.isOpen) this.#eventRouter.sink.paused(paused)
   }

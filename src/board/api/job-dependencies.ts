@@ -19,7 +19,7 @@ export async function readJobDependencies(
 ): Promise<JobDependencies> {
   const { id } = Job.entryFor(await lookup.toOwnEntry(job))
   if (id === undefined) return { waitsFor: [], dependents: [] }
-  const found = await backend.dependencies(id)
+  const found = await backend.dependencies.of(id)
   const read = async (ids: readonly string[]) => {
     const jobs: Job[] = []
     for await (const each of readJobs(ids.map(lookup.byId), backend)) jobs.push(each)

@@ -37,9 +37,9 @@ export interface KnownJobEnd {
 /** @throws SealedLogbook, StorageFailure, NotConnected */
 export async function readJobEnds(
   { uuids, ...source }: JobEndsRequest,
-  backend: Pick<Backend, 'endedJobs'>,
+  backend: Pick<Backend, 'history'>,
 ): Promise<readonly KnownJobEnd[]> {
-  const records = await backend.endedJobs(uuids)
+  const records = await backend.history.find(uuids)
   const ends: KnownJobEnd[] = []
   for (let from = 0; from < uuids.length; from += LOGBOOKS_AT_ONCE) {
     const part = uuids.slice(from, from + LOGBOOKS_AT_ONCE)

@@ -6,7 +6,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { sortLazily } from '../../core/collections/lazy-sort.ts'
 import { InvalidArgument } from '../../core/errors.ts'
 import { monotonic, toDate } from '../../core/time.ts'
-import type { Backend, BoardSections, JobSummary } from '../contract/index.ts'
+import type { Backend, BackendSections, JobSummary } from '../contract/index.ts'
 import { type ClaimOrderKey, compareClaimOrder, PRIORITIES, type Priority } from '../model/claim-order.ts'
 import type { JobEntry } from '../model/entry.ts'
 import { hasDroppedDetails, type Posting } from '../model/posting.ts'
@@ -65,7 +65,7 @@ export interface ListedJob {
 }
 
 export interface JobPageContext {
-  readonly backend: Pick<Backend, 'read' | 'sections' | 'now'>
+  readonly backend: Pick<Backend, 'jobs' | 'sections' | 'clock'>
   readonly view: LiveView
   readonly paused: () => boolean
 }
@@ -157,7 +157,7 @@ async function readDropped(
  */
 async function* readSections(
   start: ClaimOrderKey | undefined,
-  sections: BoardSections,
+  sections: BackendSections,
   context: JobPageContext,
 ): AsyncGenerator<Candidate[]> {
   let after = start
@@ -207,7 +207,7 @@ function toCandidate(
       if (claimed) return undefined
       if (paused()) return { kind: 'pause', text: 'the board is paused' }
       if (waits) return { kind: 'job', jobs: [], text: 'it waits for other jobs' }
-      if (dueAt <= backend.now()) return undefined
+      if (dueAt <= backend.clock.now()) return undefined
       const until = toDate(dueAt)
       return { kind: 'delay', until, text: `it rests until ${until.toISOString()}` }
     },
@@ -220,7 +220,7 @@ export type TrashPageOptions = PageOptions<TrashedJob> & { readonly newestFirst?
 /** Reads jobs in the trash, oldest first unless it is asked otherwise. @throws InvalidArgument for a cursor that is none; NotConnected */
 export async function readTrashPage(
   options: TrashPageOptions,
-  backend: Pick<Backend, 'trashed'>,
+  backend: Pick<Backend, 'trash'>,
 ): Promise<Page<TrashedJob>> {
   const after = options.after === undefined ? undefined : parseTrashCursor(options.after)
   let total = 0
@@ -228,7 +228,7 @@ export async function readTrashPage(
   const onCount = (entries: number) => {
     total = entries
   }
-  const entries = backend.trashed({ after, onCount, newestFirst: options.newestFirst ?? false })
+  const entries = backend.trash.list({ after, onCount, newestFirst: options.newestFirst ?? false })
   const cursorOf = (job: TrashedJob) => `${TrashedJob.entryFor(job).id}.${position}`
   const reader = new PageReader(options, { cursorOf, total: () => total })
   let turnStart = monotonic()
@@ -243,12 +243,12 @@ export async function readTrashPage(
 }
 
 /** Counts the jobs in the trash, without reading them. @throws NotConnected */
-export async function countTrash(backend: Pick<Backend, 'trashed'>): Promise<number> {
+export async function countTrash(backend: Pick<Backend, 'trash'>): Promise<number> {
   let total = 0
   const onCount = (entries: number) => {
     total = entries
   }
-  for await (const _ of backend.trashed({ onCount })) break
+  for await (const _ of backend.trash.list({ onCount })) break
   return total
 }
 

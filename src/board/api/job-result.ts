@@ -75,7 +75,7 @@ interface LoggedAtom {
 }
 
 export interface ResultContext {
-  readonly backend: Pick<Backend, 'endedJobs' | 'findTrashed' | 'uri'>
+  readonly backend: Pick<Backend, 'history' | 'trash' | 'uri'>
   readonly find: (reference: string) => Promise<Job>
 }
 
@@ -106,7 +106,7 @@ export async function readResult<R>(
   for (;;) {
     signal?.throwIfAborted()
     const outcome = await found?.wait(toWait())
-    const [record] = await backend.endedJobs([uuid])
+    const [record] = await backend.history.find([uuid])
     const seen = toKnownEnd(record, { outcome, job: found })
     // The history may have forgotten the job, or never had it: then the trash says why it failed.
     const known = record || seen?.outcome === 'COMPLETE' ? seen : ((await findTrashedEnd(uuid, backend)) ?? seen)
@@ -134,8 +134,8 @@ function assertResultOptions<R>({ flow, persistence, ...rest }: ResultOptions<R>
 }
 
 /** Returns the end of a job in the trash. */
-async function findTrashedEnd(uuid: string, backend: Pick<Backend, 'findTrashed'>): Promise<KnownEnd | undefined> {
-  const trashed = await backend.findTrashed(uuid)
+async function findTrashedEnd(uuid: string, backend: Pick<Backend, 'trash'>): Promise<KnownEnd | undefined> {
+  const trashed = await backend.trash.find(uuid)
   return trashed && { outcome: 'TRASHED', reason: trashed.reason }
 }
 

@@ -6,7 +6,7 @@ import { isSettledWithin } from '../../core/async/abort.ts'
 import { NotFound } from '../../core/errors.ts'
 import { parseReference } from '../../core/job-reference.ts'
 import { monotonic } from '../../core/time.ts'
-import type { Backend, BoardSections, Cancellation, JobSummary, StoredJob } from '../contract/index.ts'
+import type { Backend, BackendSections, Cancellation, JobSummary, StoredJob } from '../contract/index.ts'
 import type { JobEntry } from '../model/entry.ts'
 import type { LiveView } from '../view/live-view.ts'
 import { Job } from './job.ts'
@@ -52,7 +52,7 @@ export class Lookup {
   async refresh(): Promise<void> {
     using _view = this.#view.hold()
     if (!this.#view.isCurrent) await this.#view.whenSubscribed({ signal: this.#signal })
-    await this.#backend.barrier()
+    await this.#backend.changes.barrier()
     await this.#view.whenSettled({ signal: this.#signal })
   }
 
@@ -99,7 +99,7 @@ export class Lookup {
   }
 
   /** Yields the jobs page by page: one round trip for the places of a page, and those that read its postings. */
-  async *#listByPages(filter: JobsOptions, sections: BoardSections): AsyncGenerator<Job, void, undefined> {
+  async *#listByPages(filter: JobsOptions, sections: BackendSections): AsyncGenerator<Job, void, undefined> {
     let after: JobSummary | undefined
     for (let end = false; !end; ) {
       const page = await sections.range({ after, limit: PAGE_SIZE, due: false })
@@ -151,7 +151,7 @@ export class Lookup {
   async uuidsOf(ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
     const known = ids.map((id) => this.#view.byId(id).stored)
     const unknown = ids.filter((_, index) => !known[index])
-    const read = unknown.length === 0 ? [] : await this.#backend.read(unknown)
+    const read = unknown.length === 0 ? [] : await this.#backend.jobs.read(unknown)
     return new Map(
       [...known, ...read].flatMap((stored) => {
         return stored && 'posting' in stored ? [[stored.id, stored.posting.uuid] as const] : []
@@ -181,12 +181,12 @@ export class Lookup {
 
   async owner(job: Job): Promise<string | undefined> {
     const { id, ended } = Job.entryFor(job)
-    return id === undefined || ended ? undefined : this.#backend.owner(id)
+    return id === undefined || ended ? undefined : this.#backend.claims.owner(id)
   }
 
   async cancellation(job: Job): Promise<Cancellation | undefined> {
     const { id, ended } = Job.entryFor(job)
-    return id === undefined || ended ? undefined : this.#backend.cancellation(id)
+    return id === undefined || ended ? undefined : this.#backend.signals.cancellation(id)
   }
 
   /**

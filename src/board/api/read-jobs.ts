@@ -8,7 +8,7 @@ import { Job } from './job.ts'
 const MAX_BATCH = 512
 const MAX_BATCH_BYTES = 1_024 * 1_024
 
-type Reader = Pick<Backend, 'read'>
+type Reader = Pick<Backend, 'jobs'>
 
 /** Returns the posting of a job, in one round trip or none; undefined where it is gone or cannot be read. */
 export async function readJob(entry: JobEntry, backend: Reader): Promise<StoredJob | undefined> {
@@ -48,7 +48,7 @@ function nextBatch(entries: readonly JobEntry[], from: number): JobEntry[] {
 }
 
 async function read(entries: readonly JobEntry[], backend: Reader): Promise<ReadonlyMap<JobEntry, StoredJob>> {
-  const contents = await backend.read(entries.map(({ id }) => id ?? ''))
+  const contents = await backend.jobs.read(entries.map(({ id }) => id ?? ''))
   const found = new Map<JobEntry, StoredJob>()
   for (const [index, entry] of entries.entries()) {
     const content = contents[index]

@@ -16,7 +16,7 @@ export interface RestoreOptions {
 }
 
 export interface RestoringContext {
-  readonly backend: Pick<Backend, 'restore' | 'trashed' | 'trashedEntry'>
+  readonly backend: Pick<Backend, 'trash'>
   readonly dependencies: DependencyResolver
 }
 
@@ -42,14 +42,14 @@ async function restoreOne(
   const { uuid, name, after } = posting
   await dependencies.register(
     [{ uuid, name, isRestored: true, ...(after && !ignoreDependencies ? { after } : {}) }],
-    ([open = []]) => backend.restore(entry, posting, open.length === 0 ? {} : { after: open }),
+    ([open = []]) => backend.trash.restore(entry, posting, open.length === 0 ? {} : { after: open }),
   )
 }
 
 /** Restores the jobs that depend on a restored one. Those that depend on others in the trash, too, stay there. */
 async function restoreDependents(first: TrashedJob, context: RestoringContext): Promise<readonly TrashedJob[]> {
   const dependents = new Map<string, TrashedJob[]>()
-  for await (const entry of context.backend.trashed()) {
+  for await (const entry of context.backend.trash.list()) {
     const job = new TrashedJob(entry)
     for (const { uuid } of job.after) dependents.set(uuid, [...(dependents.get(uuid) ?? []), job])
   }
@@ -89,6 +89,6 @@ export async function tryToRestore(job: TrashedJob, context: RestoringContext): 
   } catch (error) {
     if (error instanceof InvalidState || error instanceof Duplicate) return error
     if (!(error instanceof NotFound)) throw error
-    return (await context.backend.trashedEntry(TrashedJob.entryFor(job).id)) ? error : 'left'
+    return (await context.backend.trash.entry(TrashedJob.entryFor(job).id)) ? error : 'left'
   }
 }

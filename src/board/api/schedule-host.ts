@@ -22,9 +22,9 @@ export function toScheduleHost({ backend, who, records, lookup, claims }: Schedu
     get capabilities() {
       return backend.capabilities
     },
-    clock: backend.clock ?? systemAlarmClock,
-    now: () => backend.now(),
-    readClock: () => backend.readClock(),
+    clock: backend.clock.alarms ?? systemAlarmClock,
+    now: () => backend.clock.now(),
+    readClock: () => backend.clock.read(),
     async cancelJob(uuid, reason) {
       try {
         await claims.cancel(await lookup.toOwnEntry(await lookup.find(uuid)), { reason })
@@ -34,6 +34,6 @@ export function toScheduleHost({ backend, who, records, lookup, claims }: Schedu
       }
     },
     isOnBoard: async (uuid) => (await lookup.locate(uuid)) !== undefined,
-    conductorNames: async () => (await backend.entities('conductor')).map(({ name }) => name),
+    conductorNames: async () => (await backend.entities.list('conductor')).map(({ name }) => name),
   }
 }

@@ -82,7 +82,7 @@ export interface WaitingContext {
 
 export interface FullWaitingContext extends WaitingContext {
   readonly queue: Pick<ClaimQueue, 'blockedBy' | 'limitOf' | 'keptFor'>
-  readonly backend: Pick<Backend, 'read' | 'entities' | 'resourceHolder' | 'dependencies'>
+  readonly backend: Pick<Backend, 'jobs' | 'entities' | 'resources' | 'dependencies'>
   /** Returns the job with this id, whose posting may be unread. */
   readonly byId: (id: string) => JobEntry
   readonly unaccepted: Pick<UnacceptedFlows, 'applyConductors' | 'after'>
@@ -118,7 +118,7 @@ export async function waitingFor(entry: JobEntry, situation: FullWaitingContext)
     const since = await readClaimTime(blocker, backend)
     return since ? { ...held, since } : held
   }
-  const conductors = await backend.entities(CONDUCTOR_KIND)
+  const conductors = await backend.entities.list(CONDUCTOR_KIND)
   // This may set aside the jobs before it.
   unaccepted.applyConductors(conductors)
   const still = localReason(entry, situation)
@@ -142,7 +142,7 @@ async function readDependencies(
   { id = '' }: JobEntry,
   { backend, byId }: Pick<FullWaitingContext, 'backend' | 'byId'>,
 ): Promise<WaitingFor> {
-  const { waitsFor } = await backend.dependencies(id)
+  const { waitsFor } = await backend.dependencies.of(id)
   const jobs: Job[] = []
   for await (const job of readJobs(waitsFor.slice(0, MAX_NAMED_JOBS).map(byId), backend)) jobs.push(job)
   const others = waitsFor.length - jobs.length
@@ -165,9 +165,9 @@ function toResourceReason({ resource, entry }: { resource: string; entry: JobEnt
 /** Returns the reason that another program has locked a resource of the job. */
 async function findOutsideHolder(
   { stored }: JobEntry,
-  backend: Pick<Backend, 'resourceHolder'>,
+  backend: Pick<Backend, 'resources'>,
 ): Promise<WaitingFor | undefined> {
-  const found = stored?.posting.resources && (await backend.resourceHolder(stored.posting))
+  const found = stored?.posting.resources && (await backend.resources.holder(stored.posting))
   if (!found) return undefined
   const { resource, pid, application } = found
   const who = `backend ${pid} of the database${application === '' ? '' : ` (${application})`}`
@@ -296,8 +296,8 @@ function toRunningSuspect({ name, metadata }: Entity): RunningSuspect | undefine
 }
 
 /** Reads when the job was claimed: views do not read the postings that claims of other processes have written. */
-async function readClaimTime({ id, stored }: JobEntry, backend: Pick<Backend, 'read'>): Promise<Date | undefined> {
-  const [now] = id === undefined ? [] : await backend.read([id])
+async function readClaimTime({ id, stored }: JobEntry, backend: Pick<Backend, 'jobs'>): Promise<Date | undefined> {
+  const [now] = id === undefined ? [] : await backend.jobs.read([id])
   const { posting } = now && 'posting' in now ? now : (stored ?? {})
   return posting?.attempts.at(-1)?.at
 }

@@ -27,7 +27,7 @@ export interface Candidates {
 
 export interface CandidateContext {
   readonly incarnation: Incarnation
-  readonly backend: Pick<Backend, 'now' | 'readClock' | 'capabilities' | 'read'>
+  readonly backend: Pick<Backend, 'clock' | 'capabilities' | 'jobs'>
 }
 
 /** Sorts the chosen jobs. An error of one job affects no other. */
@@ -66,11 +66,11 @@ export async function sortCandidates(places: readonly QueueEntry[], context: Can
  */
 export async function readWholePostings(
   jobs: readonly StoredJob[],
-  backend: Pick<Backend, 'read'>,
+  backend: Pick<Backend, 'jobs'>,
 ): Promise<Result<Posting>[]> {
   const dropped = jobs.filter(hasDroppedDetails)
   if (dropped.length === 0) return jobs.map(({ posting }) => ({ value: posting }))
-  const read = await backend.read(dropped.map(({ id }) => id)).catch(toFailed)
+  const read = await backend.jobs.read(dropped.map(({ id }) => id)).catch(toFailed)
   const found = new Map(dropped.map((job, index) => [job, 'error' in read ? read : read[index]]))
   return jobs.map((job) => {
     const content = found.has(job) ? found.get(job) : job
@@ -115,8 +115,8 @@ async function findExpired(
     : []
   if (places.length === 0) return { expired: new Set(), undecided: [] }
   try {
-    await backend.readClock()
-    const overdue = places.filter(({ stored }) => isOverdue(stored, backend.now()))
+    await backend.clock.read()
+    const overdue = places.filter(({ stored }) => isOverdue(stored, backend.clock.now()))
     const living = await incarnation.listLiving(listReservedFor(overdue.map(({ stored }) => stored)))
     return {
       expired: new Set(overdue.filter(({ stored }) => !living.has(stored.posting.reservedFor ?? ''))),

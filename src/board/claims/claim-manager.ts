@@ -27,7 +27,7 @@ import type {
   ClaimRequest,
   DiscardRequest,
   JobStatus,
-  SessionHold,
+  LeaseWatch,
   Settlement,
   StoredJob,
 } from '../contract/index.ts'
@@ -107,7 +107,7 @@ export class ClaimManager {
   readonly doomed: DoomedJobs
   readonly #noAnswer: { readonly error: Error }
   /** The session hold, kept while there are claims and shortly after. */
-  #hold: SessionHold | undefined
+  #hold: LeaseWatch | undefined
   #holdTimer: NodeJS.Timeout | undefined
   #session: BoardSessionEvent | undefined
   #paused: boolean | undefined
@@ -194,7 +194,7 @@ export class ClaimManager {
 
   /** Takes in what is due by now. Other callers that wait look again: the alarm for them is not needed any more. */
   #advanceQueue(): void {
-    if (this.#view.queue.advance(this.#backend.now())) this.#view.changed.notify()
+    if (this.#view.queue.advance(this.#backend.clock.now())) this.#view.changed.notify()
   }
 
   /** Claims a reserved job; resolves with undefined if the claim was refused. */
@@ -234,7 +234,7 @@ export class ClaimManager {
     if (entry.ended || !entry.claimed || entry.id === undefined) {
       throw new NotFound(`${job} is ${job.state}: there is no claim to settle`)
     }
-    const owner = await this.#backend.owner(entry.id)
+    const owner = await this.#backend.claims.owner(entry.id)
     throw new NotOwner(`${job} is claimed by ${owner ?? 'another owner'}, not through this board object`)
   }
 
@@ -269,11 +269,11 @@ export class ClaimManager {
     while (stored?.posting.runs === 0) {
       if (await this.#trashNeverRun(entry, stored, { who, reason })) return
       // Another post with its key may have replaced the posting: nobody would trash the job before somebody claims.
-      const [found] = await this.#backend.read([id])
+      const [found] = await this.#backend.jobs.read([id])
       if (!found || 'error' in found || found.revision === stored.revision) break
       stored = found
     }
-    await this.#backend.request({ kind: 'cancel', id, job: String(job), who, reason })
+    await this.#backend.signals.cancel({ id, job: String(job), who, reason })
     this.#view.applyOwnChange(entry, 'cancelled')
   }
 
@@ -361,7 +361,7 @@ export class ClaimManager {
 
   async #claimAll(places: readonly QueueEntry[], accept?: (posting: Posting) => boolean): Promise<Result<Claim>[]> {
     for (const place of places) this.#pendingClaims.add(place)
-    this.#hold ??= this.#backend.holdSession()
+    this.#hold ??= this.#backend.session.watchLease()
     using _view = this.#view.hold()
     this.#incarnation.start()
     try {
@@ -421,7 +421,7 @@ export class ClaimManager {
     if (candidates.length === 0) return []
     await this.#limits.open('view')
     // The post and the end of the job go by this clock, too: with another one, the run could begin before the post.
-    const at = new Date(this.#backend.now())
+    const at = new Date(this.#backend.clock.now())
     const attempt = { who: this.#who, at, incarnation: this.#incarnation.id }
     const places = candidates.map(({ place }) => place)
     // Each request has its own try block: a posting to which no attempt can be added must not prevent the other claims.
@@ -450,7 +450,9 @@ export class ClaimManager {
 
   async #requestClaims(requests: readonly ClaimRequest[]): Promise<ReadonlyMap<ClaimRequest, Result<ClaimGrant>>> {
     if (requests.length === 0) return new Map()
-    const answers = await this.#backend.claim(requests).catch((error: unknown) => requests.map(() => toFailed(error)))
+    const answers = await this.#backend.claims
+      .claim(requests)
+      .catch((error: unknown) => requests.map(() => toFailed(error)))
     await this.#noteLimits(requests, answers)
     return new Map(requests.map((request, index) => [request, answers[index] ?? this.#noAnswer]))
   }
@@ -523,7 +525,7 @@ export class ClaimManager {
 
   /** @internal The clock of the deadlines of claims. */
   get clock(): AlarmClock {
-    return this.#backend.clock ?? systemAlarmClock
+    return this.#backend.clock.alarms ?? systemAlarmClock
   }
 
   /** @internal Whether the board keeps a record of the jobs that have ended. */
@@ -533,7 +535,7 @@ export class ClaimManager {
 
   /** @internal Returns whether the session is certain to be alive at this instant. */
   isSessionAlive(session: string): boolean {
-    return this.#backend.alive(session)
+    return this.#backend.session.isAlive(session)
   }
 
   /** @internal Settles a claim in one transaction. @throws ClaimLost, NotConnected, OutcomeUnknown; UnsupportedCapability for added resources */
@@ -541,7 +543,7 @@ export class ClaimManager {
     if (settlement.kind === 'abandon' && settlement.held) assertSupported(this.#backend, settlement.posting)
     entry.settledPosting = settlement.posting
     try {
-      await this.#backend.settle({ ...settlement, ...this.#toHistory(entry, settlement) })
+      await this.#backend.claims.settle({ ...settlement, ...this.#toHistory(entry, settlement) })
     } catch (error) {
       if (!(error instanceof ClaimLost)) throw error
       this.#finishClaim(entry, claim)
@@ -555,7 +557,7 @@ export class ClaimManager {
     if (settlement.kind === 'trash') await this.doomed.ended
   }
 
-  /** Trashes an unclaimed job in one transaction, and the jobs that this dooms. @throws as `Backend.discard` */
+  /** Trashes an unclaimed job in one transaction, and the jobs that this dooms. @throws as `Backend.trash.discard` */
   async discard(job: Pick<JobEntry, 'stored'>, discarded: Omit<DiscardRequest, 'who' | 'history'>): Promise<void> {
     await this.#discardOne(job, discarded)
     await this.doomed.ended
@@ -563,7 +565,7 @@ export class ClaimManager {
 
   #discardOne(job: Pick<JobEntry, 'stored'>, discarded: Omit<DiscardRequest, 'who' | 'history'>): Promise<void> {
     const history = this.#toHistory(job, { kind: 'trash', ...discarded })
-    return this.#backend.discard({ ...discarded, who: this.#who, ...history })
+    return this.#backend.trash.discard({ ...discarded, who: this.#who, ...history })
   }
 
   /** Returns what the end of a job adds to the history. */
@@ -573,7 +575,7 @@ export class ClaimManager {
   ): { history?: HistoryEntry } {
     if (kind === 'abandon' || !this.keepsHistory) return {}
     const outcome = kind === 'consume' ? 'COMPLETE' : 'TRASHED'
-    const end = { outcome, who: this.#who, endedAt: this.#backend.now(), postedAt: stored?.postedAt } as const
+    const end = { outcome, who: this.#who, endedAt: this.#backend.clock.now(), postedAt: stored?.postedAt } as const
     return {
       history: { job: toEndedJobRecord(posting, { ...end, ...defined({ reason, results }) }), keep: this.#keepHistory },
     }
@@ -611,7 +613,7 @@ export class ClaimManager {
 
   /** Cancels the claim. The name and reason in the request are for people: without them the claim is cancelled, too. */
   async #notifyCancelled(id: string, claim: Claim): Promise<void> {
-    const request = await this.#backend.cancellation(id).catch(() => undefined)
+    const request = await this.#backend.signals.cancellation(id).catch(() => undefined)
     const trashReason = cancellationReason(request ?? { who: 'an unknown owner', reason: NO_REASON })
     claim.requestCancel(new Cancelled(`${claim.job}: ${trashReason}`, { trashReason }))
   }
@@ -631,7 +633,7 @@ export class ClaimManager {
 
   /** Releases the resources of an orphaned claim. If that fails, they are released when the session ends. */
   #releaseOrphans(claim: Claim): void {
-    this.#backend.releaseOrphans(claim.orphanedClaim).catch((error: Error) => {
+    this.#backend.resources.releaseOrphans(claim.orphanedClaim).catch((error: Error) => {
       if (!(error instanceof NotConnected)) this.#onError(error)
     })
   }

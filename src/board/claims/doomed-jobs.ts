@@ -28,9 +28,9 @@ const SHOWN_PAUSE_MS = { least: 500, spread: 1_000 } as const
 const RETRY_MS = 5_000
 
 export interface DoomedJobsOptions {
-  readonly backend: Pick<Backend, 'read' | 'cancellation' | 'clock'>
+  readonly backend: Pick<Backend, 'jobs' | 'signals' | 'clock'>
   readonly view: Pick<LiveView, 'byId' | 'applyOwnChange'>
-  /** Trashes an unclaimed job in one transaction. Rejects as `Backend.discard`. */
+  /** Trashes an unclaimed job in one transaction. Rejects as `Backend.trash.discard`. */
   readonly discard: (job: StoredJob, request: Pick<DiscardRequest, 'cancelRequested' | 'reason'>) => Promise<void>
   readonly toReason: (request: Cancellation) => string
   /** Fires when the board is closed. */
@@ -85,7 +85,7 @@ export class DoomedJobs {
     const { signal, backend } = this.#options
     if (this.#timer || signal.aborted) return
     // A board with a clock in this process has no other processes, which would have to take turns.
-    const pauseMs = backend.clock ? 0 : leastMs + Math.random() * SHOWN_PAUSE_MS.spread
+    const pauseMs = backend.clock.alarms ? 0 : leastMs + Math.random() * SHOWN_PAUSE_MS.spread
     this.#timer = startTimer(() => {
       this.#timer = undefined
       const ids = [...this.#shown]
@@ -108,7 +108,7 @@ export class DoomedJobs {
 
   /** Ends the doomed jobs among these jobs. Returns the ids of the jobs that could not be ended. */
   async #endSome(ids: readonly string[]): Promise<readonly string[]> {
-    const read = await this.#options.backend.read(ids)
+    const read = await this.#options.backend.jobs.read(ids)
     const jobs = read.flatMap((job) => (job && 'posting' in job && isDoomed(job.posting) ? [job] : []))
     const outcomes = await Promise.all(jobs.map((job) => this.#end(job)))
     return jobs.flatMap(({ id }, index) => (outcomes[index] === 'failed' ? [id] : []))
@@ -117,7 +117,7 @@ export class DoomedJobs {
   async #end(job: StoredJob): Promise<'ended' | 'failed'> {
     const { backend, view, discard, toReason } = this.#options
     try {
-      const request = await backend.cancellation(job.id)
+      const request = await backend.signals.cancellation(job.id)
       if (!request) return 'ended'
       await discard(job, { cancelRequested: true, reason: toReason(request) })
       view.applyOwnChange(view.byId(job.id), 'trashed')

@@ -31,11 +31,11 @@ const MAX_SPREAD_MS = 500
 const RETRY_MS = { clock: 10_000, beingClaimed: 1_000, reserved: 60_000, away: 5_000, refused: 60_000 } as const
 
 export interface ExpirerOptions {
-  readonly backend: Pick<Backend, 'capabilities' | 'clock' | 'now' | 'read' | 'readClock' | 'sections'>
+  readonly backend: Pick<Backend, 'capabilities' | 'clock' | 'jobs' | 'sections'>
   readonly view: Pick<LiveView, 'evaluate' | 'isOpen' | 'isWholeBoard' | 'queue' | 'afterSearch' | 'applyOwnChange'>
   readonly records: Pick<BoardRecords, 'of'>
   readonly incarnation: Pick<Incarnation, 'listLiving'>
-  /** Trashes an unclaimed job in one transaction. Rejects as `Backend.discard`. */
+  /** Trashes an unclaimed job in one transaction. Rejects as `Backend.trash.discard`. */
   readonly discard: (job: StoredJob, request: Pick<DiscardRequest, 'cancelRequested' | 'reason'>) => Promise<void>
   readonly signal: AbortSignal
   readonly onError: (error: Error) => void
@@ -75,7 +75,7 @@ export class Expirer {
   async #readClock(): Promise<void> {
     const { backend, view, signal } = this.#options
     try {
-      await backend.readClock()
+      await backend.clock.read()
       view.afterSearch()
     } catch (error) {
       this.#report(error)
@@ -88,7 +88,7 @@ export class Expirer {
     const { backend, signal } = this.#options
     if (!this.#isStarted || this.#isBusy || this.#timer || signal.aborted) return
     // Boards with a clock in this process have no other process that could try it, too.
-    const pauseMs = backend.clock ? 0 : Math.random() * MAX_SPREAD_MS
+    const pauseMs = backend.clock.alarms ? 0 : Math.random() * MAX_SPREAD_MS
     this.#timer = startTimer(() => void this.#expireShown(), pauseMs).unref()
   }
 
@@ -98,7 +98,7 @@ export class Expirer {
     this.#timer = undefined
     this.#isBusy = true
     try {
-      await backend.readClock()
+      await backend.clock.read()
       const { expiring } = view.queue
       for (let places = expiring.take(MAX_BATCH); places.length > 0; places = expiring.take(MAX_BATCH)) {
         if (signal.aborted) return
@@ -116,18 +116,18 @@ export class Expirer {
   /** Sets the alarm for jobs that were postponed, on a clock of the board's own: the timers of the view go by the clock of the process. */
   #setOwnAlarm(): void {
     const { backend, view, signal } = this.#options
-    const { clock } = backend
+    const { alarms } = backend.clock
     this.#alarm?.[Symbol.dispose]()
     const { next } = view.queue.expiring
-    if (!clock || clock === systemAlarmClock || next === undefined || signal.aborted) return
+    if (!alarms || alarms === systemAlarmClock || next === undefined || signal.aborted) return
     const ring = () => view.evaluate()
-    this.#alarm = clock.alarm(Math.max(0, next - clock.now()), { kind: 'expiry', ring })
+    this.#alarm = alarms.alarm(Math.max(0, next - alarms.now()), { kind: 'expiry', ring })
   }
 
   async #expireBatch(places: readonly QueueEntry[]): Promise<void> {
     const { backend, view, incarnation } = this.#options
     const { expiring } = view.queue
-    const now = backend.now()
+    const now = backend.clock.now()
     const current = places.filter((place) => place.entry.queueEntry === place && !place.entry.ended)
     const overdue: QueueEntry[] = []
     for (const place of current) {
@@ -157,8 +157,8 @@ export class Expirer {
   /** Trashes those of the jobs outside the view that have expired. */
   async #expireOutside(jobs: readonly (StoredJob & { readonly cancelled: boolean })[]): Promise<void> {
     const { backend, incarnation } = this.#options
-    await backend.readClock()
-    const overdue = jobs.filter((job) => isOverdue(job, backend.now()))
+    await backend.clock.read()
+    const overdue = jobs.filter((job) => isOverdue(job, backend.clock.now()))
     const living = await incarnation.listLiving(listReservedFor(overdue))
     const dead = overdue.filter(({ posting }) => !living.has(posting.reservedFor ?? ''))
     for (let from = 0; from < dead.length; from += MAX_BATCH)

@@ -17,7 +17,7 @@
 import { RecurringError } from '../../core/async/recurring-error.ts'
 import { InvalidPosting, isError, NotConnected, OutcomeUnknown } from '../../core/errors.ts'
 import { startTimer } from '../../core/time.ts'
-import type { Backend, BoardSections, JobSummary, StoredJob } from '../contract/index.ts'
+import type { Backend, BackendSections, JobSummary, StoredJob } from '../contract/index.ts'
 import { type ClaimOrderKey, toPriority } from '../model/claim-order.ts'
 import { canExpire } from '../model/expiry.ts'
 import type { BoardRecords } from '../records/board-records.ts'
@@ -44,7 +44,7 @@ const SWEEPS: RecordKind<SweepProgress> = { name: 'sweep', format: 1, parse: par
 const RECORD_ID = 'expiry'
 
 export interface ExpirySweepOptions {
-  readonly backend: Pick<Backend, 'sections' | 'read' | 'now' | 'readClock' | 'capabilities'>
+  readonly backend: Pick<Backend, 'sections' | 'jobs' | 'clock' | 'capabilities'>
   readonly view: Pick<LiveView, 'isOpen' | 'isWholeBoard'>
   readonly records: Pick<BoardRecords, 'of'>
   readonly signal: AbortSignal
@@ -104,8 +104,8 @@ export class ExpirySweep {
     // A newer release has another format: it sweeps the board, too.
     if (found && 'error' in found && !(found.error instanceof InvalidPosting)) return false
     const known = found && 'value' in found ? found.value : undefined
-    await backend.readClock()
-    const now = backend.now()
+    await backend.clock.read()
+    const now = backend.clock.now()
     // A time that is far ahead was written before the server's clock was set back.
     if (known && now < known.nextAt && known.nextAt <= now + 2 * IDLE_PERIOD_MS) return false
     const page = await this.#read(sections, known?.after && toPlace(known.after))
@@ -133,7 +133,7 @@ export class ExpirySweep {
     await this.#store.write([{ id: RECORD_ID, revision: found?.revision, value }])
   }
 
-  async #read(sections: BoardSections, after: ClaimOrderKey | undefined): Promise<Page> {
+  async #read(sections: BackendSections, after: ClaimOrderKey | undefined): Promise<Page> {
     const { backend, signal } = this.#options
     const { jobs: places, end } = await sections.range({ after, limit: PAGE.jobs, due: false })
     const jobs: (StoredJob & { readonly cancelled: boolean })[] = []
@@ -142,7 +142,7 @@ export class ExpirySweep {
       signal.throwIfAborted()
       const part = places.slice(at, at + this.#readSize.postings)
       const unclaimed = part.filter(({ claimed }) => !claimed)
-      const read = await backend.read(unclaimed.map(({ id }) => id))
+      const read = await backend.jobs.read(unclaimed.map(({ id }) => id))
       this.#readSize.adapt(read)
       for (const [index, job] of read.entries()) {
         bytes += job?.bytes ?? 0

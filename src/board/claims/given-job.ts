@@ -51,7 +51,7 @@ export class GivenJobClaimer {
     const entry = Job.entryFor(job)
     if (entry.ended || !entry.stored) return refusalError(String(job), { why: 'gone' })
     const reason = () => {
-      view.queue.advance(backend.now())
+      view.queue.advance(backend.clock.now())
       return localReason(entry, { queue: view.queue, paused: false })
     }
     let held = reason()
@@ -81,10 +81,10 @@ export class GivenJobClaimer {
     const { backend } = this.#options
     if (entry.ended || entry.id === undefined) return refusalError(String(job), { why: 'gone' })
     if (entry.content === 'unreadable') return new Unclaimable(`${job} cannot be read or claimed here`)
-    const owner = await backend.owner(entry.id)
+    const owner = await backend.claims.owner(entry.id)
     if (owner !== undefined) return new Unclaimable(`${job} is claimed by ${owner}`)
     // The job was released or has left the board since: the barrier waits until the view has received the change.
-    await backend.barrier()
+    await backend.changes.barrier()
     if (toJobState(entry) === 'COMPLETE' || toJobState(entry) === 'TRASHED')
       return refusalError(String(job), { why: 'gone' })
     return 'changed'

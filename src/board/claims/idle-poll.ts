@@ -19,7 +19,7 @@ const JOBS_PER_PART = 1_000
 const PAUSE_MS = { least: 500, most: 10_000, perLook: 50 } as const
 
 export interface IdlePollOptions {
-  readonly backend: Pick<Backend, 'listUnclaimed' | 'sections' | 'read' | 'now'>
+  readonly backend: Pick<Backend, 'jobs' | 'sections' | 'clock'>
   readonly accepts: (posting: Posting) => boolean
   /** The ids of jobs that are known not to be accepted. */
   readonly rejected: Iterable<string>
@@ -42,8 +42,8 @@ export class IdlePoll {
   }
 
   /** Returns whether jobs of this board can be found in this way. */
-  static isPossible({ listUnclaimed, sections }: Pick<Backend, 'listUnclaimed' | 'sections'>): boolean {
-    return listUnclaimed !== undefined || sections !== undefined
+  static isPossible({ jobs, sections }: Pick<Backend, 'jobs' | 'sections'>): boolean {
+    return jobs.listUnclaimed !== undefined || sections !== undefined
   }
 
   /**
@@ -74,7 +74,7 @@ export class IdlePoll {
     const toRead: string[] = []
     for (const id of found) {
       const dueAt = cancelled.has(id) ? 0 : this.#delayed.get(id)
-      if (this.#delayed.has(id) && dueAt !== undefined && dueAt <= backend.now()) return true
+      if (this.#delayed.has(id) && dueAt !== undefined && dueAt <= backend.clock.now()) return true
       // Its due time is read again once the jobs have ended for which it waited.
       if (dueAt === Number.POSITIVE_INFINITY && !waiting?.has(id)) this.#delayed.delete(id)
       if (before.has(id) && !this.#rejected.has(id) && !this.#delayed.has(id)) toRead.push(id)
@@ -83,10 +83,11 @@ export class IdlePoll {
   }
 
   async #listUnclaimed(signal: AbortSignal): Promise<UnclaimedJobs> {
-    const { sections, listUnclaimed } = this.#options.backend
+    const { backend } = this.#options
+    const { sections } = backend
     const jobs: string[] = []
     const cancelled = new Set<string>()
-    if (!sections) return (await listUnclaimed?.call(this.#options.backend)) ?? { jobs, cancelled }
+    if (!sections) return (await backend.jobs.listUnclaimed?.()) ?? { jobs, cancelled }
     for (let after: ClaimOrderKey | undefined; ; ) {
       const part = await sections.range({ after, limit: JOBS_PER_PART, due: true })
       signal.throwIfAborted()
@@ -106,14 +107,14 @@ export class IdlePoll {
     const { backend, accepts, onDoomed } = this.#options
     for (let from = 0; from < ids.length; ) {
       const part = ids.slice(from, from + this.#readSize.postings)
-      const read = await backend.read(part)
+      const read = await backend.jobs.read(part)
       signal.throwIfAborted()
       this.#readSize.adapt(read)
       for (const [index, id] of part.entries()) {
         const job = read[index]
         if (job && 'posting' in job && cancelled.has(id) && isDoomed(job.posting)) onDoomed(id)
         else if (!job || 'error' in job || !accepts(job.posting)) this.#rejected.add(id)
-        else if (!cancelled.has(id) && dueTime(job) > backend.now()) this.#delayed.set(id, dueTime(job))
+        else if (!cancelled.has(id) && dueTime(job) > backend.clock.now()) this.#delayed.set(id, dueTime(job))
         else return true
       }
       from += part.length

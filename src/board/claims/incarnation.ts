@@ -22,7 +22,7 @@ export const OWNER_KIND = 'jobboard-owner'
 const MAX_PERIOD_MS = 1_000
 
 export interface IncarnationOptions {
-  readonly backend: Pick<Backend, 'entities' | 'sessionTimeout'>
+  readonly backend: Pick<Backend, 'entities' | 'session'>
   readonly entities: Pick<EntityRegistry, 'register'>
   readonly clock?: Clock
 }
@@ -60,10 +60,10 @@ export class Incarnation {
   /** Registers the incarnation, and watches the event loop until {@link stopWatching}. Claims do not wait for it. */
   start(): void {
     this.register()
-    const { sessionTimeout } = this.#options.backend
-    if (this.#watch || sessionTimeout === undefined) return
+    const { timeout } = this.#options.backend.session
+    if (this.#watch || timeout === undefined) return
     this.#seenAt = this.#clock()
-    this.#watch = setInterval(() => this.#checkClock(), Math.min(MAX_PERIOD_MS, sessionTimeout / 8)).unref()
+    this.#watch = setInterval(() => this.#checkClock(), Math.min(MAX_PERIOD_MS, timeout / 8)).unref()
   }
 
   /** Stops watching the event loop: no claim is held. */
@@ -91,7 +91,7 @@ export class Incarnation {
   async listLiving(incarnations: ReadonlySet<string>): Promise<ReadonlySet<string>> {
     const own = new Set(incarnations.has(this.#id) ? [this.#id] : [])
     if (incarnations.size === own.size) return own
-    const registered = new Set((await this.#options.backend.entities(OWNER_KIND)).map(({ name }) => name))
+    const registered = new Set((await this.#options.backend.entities.list(OWNER_KIND)).map(({ name }) => name))
     return new Set([...own, ...[...incarnations].filter((incarnation) => registered.has(incarnation))])
   }
 
@@ -108,7 +108,7 @@ export class Incarnation {
   }
 
   get #toleratedStallMs(): number {
-    return (this.#options.backend.sessionTimeout ?? Number.POSITIVE_INFINITY) / 2
+    return (this.#options.backend.session.timeout ?? Number.POSITIVE_INFINITY) / 2
   }
 }
 

@@ -27,7 +27,7 @@ export interface ReleasedClaim {
 }
 
 export interface ReleaseContext {
-  readonly backend: Pick<Backend, 'barrier' | 'capabilities' | 'owner' | 'read' | 'release' | 'uri'>
+  readonly backend: Pick<Backend, 'changes' | 'capabilities' | 'claims' | 'jobs' | 'uri'>
   readonly view: Pick<LiveView, 'applyOwnChange'>
   /** The name of the board object that releases. */
   readonly who: string
@@ -59,7 +59,7 @@ export async function releaseClaim(
     )
   const entry = Job.entryFor(job)
   // What is read from now on is at least as new as this call.
-  await backend.barrier()
+  await backend.changes.barrier()
   const { stored, attempt } = await readRunning(job, backend)
   const { id, revision } = stored
   const { runs } = stored.posting
@@ -69,7 +69,7 @@ export async function releaseClaim(
   const mustFail = stored.posting.onOwnerLost === 'fail'
   // An attempt without an end makes the next owner move the job to the trash: this process may end before it does so itself.
   const posting = mustFail ? stored.posting : endAttempt(stored.posting, { ended: 'returned', reason: by })
-  const outcome = await backend.release({ id, revision, posting })
+  const outcome = await backend.claims.release({ id, revision, posting })
   if (outcome !== 'released') throw await notReleasedError(job, backend)
   view.applyOwnChange(entry, 'released')
   const released = { owner: attempt.who, run: runs, trashed: mustFail }
@@ -86,7 +86,7 @@ export async function releaseClaim(
 /** @throws NotFound if the job has left the board, or its newest attempt has ended */
 async function readRunning(job: Job, backend: ReleaseContext['backend']): Promise<RunningJob> {
   const { id, ended } = Job.entryFor(job)
-  const [found] = id === undefined || ended ? [] : await backend.read([id])
+  const [found] = id === undefined || ended ? [] : await backend.jobs.read([id])
   if (!found) throw refusalError(`release of ${job}`, { why: 'gone' })
   if ('error' in found) throw found.error
   const attempt = found.posting.attempts.at(-1)
@@ -96,14 +96,14 @@ async function readRunning(job: Job, backend: ReleaseContext['backend']): Promis
 
 /** Returns why a claim that was read could not be released. */
 async function notReleasedError(job: Job, backend: ReleaseContext['backend']): Promise<Error> {
-  await backend.barrier()
+  await backend.changes.barrier()
   const running = await readRunning(job, backend).catch((error: unknown) => {
     if (error instanceof NotFound) return error
     throw error
   })
   if (running instanceof NotFound) return running
   const { stored, attempt } = running
-  if ((await backend.owner(stored.id)) === undefined) return unclaimedError(job)
+  if ((await backend.claims.owner(stored.id)) === undefined) return unclaimedError(job)
   const now = `run ${stored.posting.runs} of ${attempt.who} has it now`
   return new Conflict(`release of ${job}: the claim has ended meanwhile, and ${now}; nothing was changed`)
 }

@@ -166,7 +166,7 @@ export class WaitingView {
     const { backend, view } = this.#options
     for (const { claimed, content, stored, cancelRequested } of view.entries()) {
       if (claimed || !stored || content === 'unreadable' || !this.#isAccepted(stored.posting)) continue
-      if (cancelRequested || dueTime(stored) <= backend.now()) return true
+      if (cancelRequested || dueTime(stored) <= backend.clock.now()) return true
     }
     return false
   }

@@ -1,13 +1,8 @@
 /** Batches of jobs. */
 import type { BatchCounts, BatchStatus, StoredBatch } from '../model/job-batch.ts'
 
-export interface BackendBatches {
-  /** The batches of the board. Absent where there are none. */
-  readonly batches?: BatchStore | undefined
-}
-
 /** Keeps the batches of a board. Posts, ends and restorations of jobs count them: see rule 7. */
-export interface BatchStore {
+export interface BackendBatches {
   /** Creates an empty batch in one transaction. Errors: NotConnected, Duplicate, OutcomeUnknown. */
   create(batch: NewBatch): Promise<void>
   /** Returns a batch; undefined if there is none. Errors: NotConnected. */

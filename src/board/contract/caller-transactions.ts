@@ -3,11 +3,6 @@ import type { SqlClient } from '../model/posting.ts'
 import type { Posted, PostRequest } from './jobs.ts'
 
 export interface BackendCallerTransactions {
-  /** Absent where the backend has no such transactions. */
-  readonly callerTransactions?: CallerTransactions
-}
-
-export interface CallerTransactions {
   /**
    * Posts a job in the transaction that is open on this client.
    *

@@ -19,8 +19,6 @@ export interface BackendClaims {
    * where {@link BackendCapabilities.release} is false. Errors: NotConnected, OutcomeUnknown.
    */
   release(request: ReleaseRequest): Promise<ReleaseOutcome>
-  /** Releases the resources of a claim that was removed by hand while its session lives. Does nothing where none can remain. */
-  releaseOrphans(left: OrphanedClaim): Promise<void>
   /** Returns the owner of the job; undefined where it is unclaimed. */
   owner(id: string): Promise<string | undefined>
 }
@@ -81,12 +79,3 @@ export interface ReleaseRequest {
 
 /** What became of a {@link ReleaseRequest}: `changed`: the job is not at this revision any more. `gone`: it has left the board. */
 export type ReleaseOutcome = 'released' | 'unclaimed' | 'changed' | 'gone'
-
-/** The resources that are still held for a claim that was removed by hand. */
-export interface OrphanedClaim {
-  readonly id: string
-  readonly posting: Posting
-  readonly fence: bigint
-  /** The mark of the claim, as in {@link ClaimGrant}. */
-  readonly mark?: bigint
-}

@@ -8,7 +8,7 @@ export interface BackendEntities {
    */
   register(entity: Entity): Promise<void>
   unregister(entity: Entity): Promise<void>
-  entities(kind: string): Promise<Entity[]>
+  list(kind: string): Promise<Entity[]>
 }
 
 /** A participant that is shown on the board while its session lives, such as a conductor. */

@@ -3,7 +3,7 @@ import type { EndedJob } from '../model/ended-job.ts'
 
 export interface BackendHistory {
   /** Returns the newest jobs of the history, newest first, at most `limit`. Errors: NotConnected. */
-  history(asked: { readonly limit: number }): Promise<readonly EndedJob[]>
+  newest(asked: { readonly limit: number }): Promise<readonly EndedJob[]>
   /** Returns the newest record of each of these jobs in the history. Errors: NotConnected. */
-  endedJobs(uuids: readonly string[]): Promise<readonly (EndedJob | undefined)[]>
+  find(uuids: readonly string[]): Promise<readonly (EndedJob | undefined)[]>
 }

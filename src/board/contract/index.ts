@@ -5,7 +5,8 @@
  * No connection, key or transaction type appears here. A **job id** is the backend's own name for a posting
  * (`job0000000042`), unique for ever on its board; users know a job by its uuid.
  *
- * `Backend` is made of roles, one in each file of this folder.
+ * A backend is made of roles. `backends/redis/limits.ts` implements the interface of `contract/limits.ts`, and so on: the files have the
+ * same names in the folder of each backend.
  *
  * Rules that every backend keeps, proven by `test/contract/board.ts`:
  *
@@ -40,17 +41,21 @@ import type { BackendKeys } from './keys.ts'
 import type { BackendLimits } from './limits.ts'
 import type { BackendRecords } from './records.ts'
 import type { BackendResources } from './resources.ts'
-import type { BackendSession } from './session.ts'
+import type { BackendSections } from './sections.ts'
+import type { BackendClock, BackendSession } from './session.ts'
 import type { BackendSignals } from './signals.ts'
 import type { BackendTrash } from './trash.ts'
 
-export type { BatchChange, BatchJobs, BatchStore, NewBatch } from './batches.ts'
-export type { CallerTransactions, PostedInTransaction, TransactionState } from './caller-transactions.ts'
+export type { BackendBatches, BatchChange, BatchJobs, NewBatch } from './batches.ts'
+export type { BackendCallerTransactions, PostedInTransaction, TransactionState } from './caller-transactions.ts'
 export { ALL_CAPABILITIES, type BackendCapabilities } from './capabilities.ts'
-export type { ClaimGrant, ClaimRequest, OrphanedClaim, ReleaseOutcome, ReleaseRequest, Settlement } from './claims.ts'
-export { MAX_SHOWN_DEPENDENCIES } from './dependencies.ts'
-export type { Entity } from './entities.ts'
+export type { BackendChanges } from './changes.ts'
+export type { BackendClaims, ClaimGrant, ClaimRequest, ReleaseOutcome, ReleaseRequest, Settlement } from './claims.ts'
+export { type BackendDependencies, type KnownDependencies, MAX_SHOWN_DEPENDENCIES } from './dependencies.ts'
+export type { BackendEntities, Entity } from './entities.ts'
+export type { BackendHistory } from './history.ts'
 export type {
+  BackendJobs,
   BoardListing,
   DependencyGone,
   Posted,
@@ -59,12 +64,13 @@ export type {
   UnclaimedJobs,
   UnreadableJob,
 } from './jobs.ts'
-export type { KeyTaken, Replaced, ReplaceRequest } from './keys.ts'
-export type { WriteRequest, Written } from './records.ts'
-export type { ResourceHolder } from './resources.ts'
-export type { BoardSections, JobSummary } from './sections.ts'
-export type { SessionHold } from './session.ts'
-export type { Cancellation, CancelRequest, GateRequest } from './signals.ts'
+export type { BackendKeys, KeyTaken, Replaced, ReplaceRequest } from './keys.ts'
+export type { BackendLimits } from './limits.ts'
+export type { BackendRecords, WriteRequest, Written } from './records.ts'
+export type { BackendResources, OrphanedClaim, ResourceHolder } from './resources.ts'
+export type { BackendSections, JobSummary } from './sections.ts'
+export type { BackendClock, BackendSession, LeaseWatch } from './session.ts'
+export type { BackendSignals, Cancellation, CancelRequest } from './signals.ts'
 export type {
   BackendSink,
   BoardChange,
@@ -75,6 +81,7 @@ export type {
   SessionState,
 } from './sink.ts'
 export type {
+  BackendTrash,
   DiscardRequest,
   RestoreOptions,
   RestoreOutcome,
@@ -83,25 +90,33 @@ export type {
   TrashReason,
 } from './trash.ts'
 
-export interface Backend
-  extends BackendSession,
-    BackendChanges,
-    BackendJobs,
-    BackendCallerTransactions,
-    BackendKeys,
-    BackendClaims,
-    BackendSignals,
-    BackendTrash,
-    BackendLimits,
-    BackendResources,
-    BackendDependencies,
-    BackendHistory,
-    BackendBatches,
-    BackendRecords,
-    BackendEntities {
+export interface Backend {
   /** The URI without a password, for messages. */
   readonly uri: string
   readonly capabilities: BackendCapabilities
   /** Whether other programs than this library post and claim here too; known once the backend is open. */
   readonly shared?: boolean
+  readonly session: BackendSession
+  readonly clock: BackendClock
+  readonly changes: BackendChanges
+  readonly jobs: BackendJobs
+  /**
+   * Reads parts of the board, for boards that may be too long to keep in memory (`view/window.ts`). Absent where a view holds the
+   * whole board.
+   */
+  readonly sections?: BackendSections
+  readonly keys: BackendKeys
+  readonly claims: BackendClaims
+  readonly signals: BackendSignals
+  readonly trash: BackendTrash
+  readonly limits: BackendLimits
+  readonly resources: BackendResources
+  readonly dependencies: BackendDependencies
+  readonly history: BackendHistory
+  /** Absent where jobs cannot be in batches. */
+  readonly batches?: BackendBatches | undefined
+  readonly records: BackendRecords
+  readonly entities: BackendEntities
+  /** Absent where callers have no transactions that could post. */
+  readonly callerTransactions?: BackendCallerTransactions
 }

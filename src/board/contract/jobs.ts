@@ -2,7 +2,6 @@
 import type { Dependency } from '../model/dependencies.ts'
 import type { Posting } from '../model/posting.ts'
 import type { KeyTaken } from './keys.ts'
-import type { BoardSections } from './sections.ts'
 
 export interface BackendJobs {
   /** Posts a job in one transaction. Errors: NotConnected, OutcomeUnknown, PayloadTooLarge, InvalidArgument. */
@@ -10,15 +9,10 @@ export interface BackendJobs {
   /** Lists the jobs on the board. Absent where there are sections. */
   list?(): Promise<BoardListing>
   /**
-   * Lists the unclaimed jobs in one round trip, for processes that receive no changes. Absent where {@link sections} can do it, and
+   * Lists the unclaimed jobs in one round trip, for processes that receive no changes. Absent where {@link Backend.sections} can do it, and
    * where changes cost the servers nothing, or cannot be stopped. Errors: NotConnected.
    */
   listUnclaimed?(): Promise<UnclaimedJobs>
-  /**
-   * Reads parts of the board, for boards that may be too long to keep in memory (`view/window.ts`). Absent where a view holds the
-   * whole board.
-   */
-  readonly sections?: BoardSections
   /** Reads postings: one element per id, undefined where the posting is gone. */
   read(ids: readonly string[]): Promise<(StoredJob | UnreadableJob | undefined)[]>
 }

@@ -7,12 +7,12 @@ export interface BackendLimits {
    * and a claim with {@link ClaimRequest.limits} of another revision is refused with LimitsChanged. So no claim is granted by a former
    * limit. 0 if nothing was ever set. Errors: NotConnected.
    */
-  limitsRevision(): Promise<number>
+  revision(): Promise<number>
   /**
    * Returns the slots and tokens that claims have taken, of these keys or of all; at most `MAX_USED_KEYS`. Leaves out keys of which nothing
    * is taken. Errors: NotConnected.
    */
-  limitUse(keys?: readonly string[]): Promise<readonly LimitUse[]>
+  use(keys?: readonly string[]): Promise<readonly LimitUse[]>
   /**
    * Takes tokens of a key for calls outside of claims, in one transaction: for the calls in their order, up to the first one whose tokens
    * are not free. The tokens are not given back. A new rate is applied to the tokens that were taken by another one, also if none is free.

@@ -6,16 +6,16 @@ export interface BackendRecords {
   /** Changes records and posts jobs in one transaction: all or nothing. Errors: NotConnected, OutcomeUnknown, PayloadTooLarge. */
   write(request: WriteRequest): Promise<Written>
   /** Lists the records of a kind, ordered by their ids. Errors: NotConnected. */
-  records(kind: string): Promise<StoredRecord[]>
+  list(kind: string): Promise<StoredRecord[]>
   /** Returns the record; undefined if there is none. Errors: NotConnected. */
-  record(name: RecordName): Promise<StoredRecord | undefined>
+  get(name: RecordName): Promise<StoredRecord | undefined>
   /**
-   * Reports changes of records of this kind to `records` of the sink until {@link unwatchRecords}, on every connection. A gap means that
+   * Reports changes of records of this kind to `records` of the sink until {@link unwatch}, on every connection. A gap means that
    * changes may have been missed. Errors: NotConnected.
    */
-  watchRecords(kind: string): Promise<void>
-  /** Ends what {@link watchRecords} began. Resolves also without a connection. */
-  unwatchRecords(kind: string): Promise<void>
+  watch(kind: string): Promise<void>
+  /** Ends what {@link watch} began. Resolves also without a connection. */
+  unwatch(kind: string): Promise<void>
 }
 
 /** Changes of records, and posts, that are done together or not at all. */

@@ -3,7 +3,7 @@ import type { ClaimOrderKey } from '../model/claim-order.ts'
 import type { QueueKey } from './sink.ts'
 
 /** Reads parts of a board, each as it is at some moment during the call. */
-export interface BoardSections {
+export interface BackendSections {
   /** The approximate number of jobs of the head of the board that a view holds. */
   readonly window: number
   /** The approximate number of bytes of their postings that a view holds. */

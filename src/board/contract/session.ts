@@ -4,42 +4,45 @@ import type { BackendSink } from './sink.ts'
 
 export interface BackendSession {
   /** Milliseconds without a heartbeat after which a session expires; absent where a session lasts as long as its process. */
-  readonly sessionTimeout?: number | undefined
-  /** The clock for delays and deadlines of the board's jobs; by default the clock of the process. */
-  readonly clock?: AlarmClock
+  readonly timeout?: number | undefined
   /**
    * Connects, and creates the board if it is missing. From then on the sink receives the session, errors, and whether the board is
-   * paused as it was read last; changes only after {@link subscribe}. Takes as long for a long board as for an empty one.
+   * paused as it was read last; changes only after `changes.subscribe`. Takes as long for a long board as for an empty one.
    */
   open(sink: BackendSink, options: { signal: AbortSignal }): Promise<void>
   /** Ends the session, and with it every claim. Idempotent. */
   close(): Promise<void>
   /**
-   * Returns the time of the clock that delays are counted by, in milliseconds since 1970: the servers' clock, or that of this machine
-   * until an answer has shown the servers'.
+   * Watches the lease of the session until the result is disposed: the backend reports `lost` before another owner could be granted
+   * what this session holds.
    */
-  now(): number
-  /** Resolves when {@link now} is the servers' time; a round trip if no answer has shown it yet. Errors: NotConnected. */
-  readClock(): Promise<void>
-  /**
-   * Makes the backend watch the lease of the session until the hold is disposed. It reports `lost` before another owner could
-   * be granted what this session holds.
-   */
-  holdSession(): SessionHold
+  watchLease(): LeaseWatch
   /** Returns whether this session is certain to be alive at this instant, without a request; reports `lost` first if it is not. */
-  alive(session: string): boolean
+  isAlive(session: string): boolean
   /**
    * Returns for how many milliseconds this board's session is certain to be alive, without a request; undefined without a session, and
    * infinite for one that lasts as long as its process.
    */
-  sessionLeft(): number | undefined
+  leftMs(): number | undefined
 }
 
-export interface SessionHold extends Disposable {
+export interface LeaseWatch extends Disposable {
   /**
    * Resolves with the id of the session as soon as it, or the next one, is certain to be alive; nearly always at once.
    *
    * @throws NotConnected
    */
   whenAlive(): Promise<string>
+}
+
+export interface BackendClock {
+  /** The clock for delays and deadlines of the board's jobs; by default the clock of the process. */
+  readonly alarms?: AlarmClock
+  /**
+   * Returns the time of the clock that delays are counted by, in milliseconds since 1970: the servers' clock, or that of this machine
+   * until an answer has shown the servers'.
+   */
+  now(): number
+  /** Resolves when {@link now} is the servers' time; a round trip if no answer has shown it yet. Errors: NotConnected. */
+  read(): Promise<void>
 }

@@ -2,17 +2,18 @@
 
 export interface BackendSignals {
   /**
-   * Records a request that outlives the session of its caller: to cancel a job, or to pause or resume the board. Every claim
-   * after it takes it into account. One transaction. Errors: NotConnected, NotFound, OutcomeUnknown.
+   * Requests the cancellation of a job, on whichever process it runs, in one transaction. A second request changes nothing.
+   * Errors: NotConnected, NotFound, OutcomeUnknown.
    */
-  request(request: CancelRequest | GateRequest): Promise<void>
+  cancel(request: CancelRequest): Promise<void>
+  /** Pauses or resumes the board, in one transaction: while it is paused, no claim is granted. Errors: NotConnected, OutcomeUnknown. */
+  setPaused(paused: boolean): Promise<void>
   /** Returns the cancel request of the job, if there is one. */
   cancellation(id: string): Promise<Cancellation | undefined>
 }
 
-/** A request to cancel a job, on whichever process it runs. A second request changes nothing. */
+/** A request to cancel a job. */
 export interface CancelRequest extends Cancellation {
-  readonly kind: 'cancel'
   readonly id: string
   /** The job's uuid and name, for error messages. */
   readonly job: string
@@ -22,9 +23,4 @@ export interface CancelRequest extends Cancellation {
 export interface Cancellation {
   readonly who: string
   readonly reason: string
-}
-
-export interface GateRequest {
-  readonly kind: 'gate'
-  readonly paused: boolean
 }

@@ -18,14 +18,14 @@ export interface BackendTrash {
    * Yields the entries of the trash, oldest first. Unreadable entries are left out and reported to the sink as errors. The trash is
    * read page by page (`backends/trash-pages.ts`): an entry that leaves before its page is read is left out, and later ones are not listed.
    */
-  trashed(listing?: TrashListing): AsyncIterable<TrashedEntry>
+  list(listing?: TrashListing): AsyncIterable<TrashedEntry>
   /** Returns the trash entry with this id; undefined where there is none or it is unreadable. One round trip. */
-  trashedEntry(id: string): Promise<TrashedEntry | undefined>
+  entry(id: string): Promise<TrashedEntry | undefined>
   /**
    * Returns the newest readable trash entry with this uuid; undefined where there is none. One or two round trips however long the trash is;
    * where the servers keep the trash by id only, the first call of a process reads it once (`backends/trash-index.ts`). Errors: NotConnected.
    */
-  findTrashed(uuid: string): Promise<TrashedEntry | undefined>
+  find(uuid: string): Promise<TrashedEntry | undefined>
 }
 
 export type DiscardRequest = {

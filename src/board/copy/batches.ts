@@ -4,7 +4,7 @@
  */
 import { Duplicate } from '../../core/errors.ts'
 import { newUuid } from '../../core/uuid.ts'
-import type { BatchStore } from '../contract/index.ts'
+import type { BackendBatches } from '../contract/index.ts'
 import { postAndRemove, toTemporary } from './ended.ts'
 import { type BoardSide, type CopyWork, requirePart } from './sides.ts'
 
@@ -48,6 +48,6 @@ export async function closeBatches({ from, to, signal }: CopyWork): Promise<void
   }
 }
 
-function batchesOf({ backend }: BoardSide): BatchStore {
+function batchesOf({ backend }: BoardSide): BackendBatches {
   return requirePart(backend.batches, 'batches')
 }

@@ -142,7 +142,7 @@ async function assertStillQuiet({ board, backend }: BoardSide, { since }: BoardP
 }
 
 async function claimedError(backend: BoardSide['backend'], claimed: readonly string[]): Promise<InvalidState> {
-  const read = await backend.read(claimed.slice(0, NAMED_JOBS))
+  const read = await backend.jobs.read(claimed.slice(0, NAMED_JOBS))
   const names = read.flatMap((job) => (job && 'posting' in job ? [`${job.posting.uuid} (${job.posting.name})`] : []))
   const rest = claimed.length > names.length ? ', …' : ''
   return new InvalidState(
@@ -152,10 +152,10 @@ async function claimedError(backend: BoardSide['backend'], claimed: readonly str
 
 async function countBoard({ backend }: BoardSide): Promise<Record<CopyKind, number>> {
   const numbers = emptyNumbers()
-  for (const { kind, name } of COPIED_RECORDS) numbers[name] = (await backend.records(kind)).length
+  for (const { kind, name } of COPIED_RECORDS) numbers[name] = (await backend.records.list(kind)).length
   numbers.batches = (await backend.batches?.list({ limit: Number.MAX_SAFE_INTEGER }))?.length ?? 0
   numbers.trash = await countTrash(backend)
-  numbers.history = (await backend.history({ limit: MAX_HISTORY })).length
+  numbers.history = (await backend.history.newest({ limit: MAX_HISTORY })).length
   numbers.jobs = (await listIds(backend)).length
   return numbers
 }

@@ -15,8 +15,8 @@ import { removeJob, TEMPORARY_DELAY_MS, TEMPORARY_FLOW } from './target.ts'
 export async function copyTrash(work: JobsToCopy): Promise<void> {
   const { from, to, target, signal, count, skip } = work
   const there = new Set<string>()
-  for await (const entry of to.backend.trashed()) there.add(toKey(entry))
-  for await (const entry of from.backend.trashed()) {
+  for await (const entry of to.backend.trash.list()) there.add(toKey(entry))
+  for await (const entry of from.backend.trash.list()) {
     signal.throwIfAborted()
     if (there.has(toKey(entry))) {
       count('trash', 'present')
@@ -48,7 +48,7 @@ async function copyEntry(entry: TrashedEntry, work: JobsToCopy): Promise<void> {
   const posting: Posting = { ...rest, ...(batch !== undefined && batches.has(batch) ? { batch } : {}) }
   const temporary = target.temporary.get(posting.uuid)
   const id = temporary?.id ?? (await post({ ...posting, delay: TEMPORARY_DELAY_MS }, [], work))
-  await to.backend.discard({
+  await to.backend.trash.discard({
     ...{ id, revision: temporary?.revision ?? 0, posting, who, reason, at, cancelRequested: false },
     ...(failure ? { failure } : {}),
   })
@@ -58,7 +58,7 @@ async function copyEntry(entry: TrashedEntry, work: JobsToCopy): Promise<void> {
 /** Copies the history: its newest 10,000 jobs, oldest first. @throws NotConnected, OutcomeUnknown */
 export async function copyHistory(work: CopyWork): Promise<void> {
   const { from, to, signal, count } = work
-  const read = async ({ backend }: CopyWork['from']) => backend.history({ limit: MAX_HISTORY })
+  const read = async ({ backend }: CopyWork['from']) => backend.history.newest({ limit: MAX_HISTORY })
   const there = new Set((await read(to)).map(({ uuid, endedAt }) => `${uuid} ${endedAt}`))
   const jobs = [...(await read(from))].reverse()
   for (const job of jobs) {

@@ -87,7 +87,7 @@ async function copyJob(job: StoredJob, copied: Map<string, CopiedJob>, work: Job
 async function postCopy(job: StoredJob, copied: ReadonlyMap<string, CopiedJob>, work: JobsToCopy): Promise<string> {
   const { from, batches } = work
   const after = job.waits ? await toDependencies(job, copied, work) : []
-  return post(toCopiedPosting(job, { now: from.backend.now(), batches }), after, work)
+  return post(toCopiedPosting(job, { now: from.backend.clock.now(), batches }), after, work)
 }
 
 /**
@@ -106,12 +106,12 @@ async function updateCopy(
   const { backend } = to
   const { key, runs } = job.posting
   if (key === undefined || job.writtenAt === job.postedAt || runs > 0) return id
-  const [copy] = await backend.read([id])
+  const [copy] = await backend.jobs.read([id])
   if (!copy) return undefined
-  const posting = toCopiedPosting(job, { now: from.backend.now(), batches })
+  const posting = toCopiedPosting(job, { now: from.backend.clock.now(), batches })
   const after = job.waits ? await toDependencies(job, copied, work) : []
   // The key is taken by the copy: the refusal tells its revision. If the copy has left the target meanwhile, this is the new one.
-  const posted = await backend.post({ posting, ...(after.length > 0 ? { after } : {}) })
+  const posted = await backend.jobs.post({ posting, ...(after.length > 0 ? { after } : {}) })
   if (posted.created && posted.id !== undefined) return posted.id
   const what = `job ${posting.uuid} (${posting.name})`
   if (posted.created || !('revision' in posted) || posted.uuid !== posting.uuid || !('posting' in copy))
@@ -119,7 +119,7 @@ async function updateCopy(
   const window = posting.keyFor === undefined ? {} : { window: posting.keyFor }
   const request = { id, revision: copy.revision, keyRevision: posted.revision, posting, ...window }
   try {
-    await backend.replace(request)
+    await backend.keys.replace(request)
     return id
   } catch (cause) {
     if (!(cause instanceof Unclaimable || cause instanceof NotFound)) throw cause
@@ -138,7 +138,7 @@ export async function post(
   after: readonly Dependency[],
   { to }: Pick<CopyWork, 'to'>,
 ): Promise<string> {
-  const posted: Posted = await to.backend.post({ posting, ...(after.length > 0 ? { after } : {}) })
+  const posted: Posted = await to.backend.jobs.post({ posting, ...(after.length > 0 ? { after } : {}) })
   if (posted.created && posted.id !== undefined) return posted.id
   const isTaken = posted.created || 'revision' in posted
   const holder = 'uuid' in posted && posted.uuid !== undefined ? `job ${posted.uuid}` : 'another job'
@@ -153,7 +153,7 @@ async function toDependencies(
   { from }: Pick<CopyWork, 'from'>,
 ): Promise<readonly Dependency[]> {
   const { backend } = from
-  const { waitsFor } = await backend.dependencies(id)
+  const { waitsFor } = await backend.dependencies.of(id)
   return waitsFor.map((other) => {
     const job = copied.get(other)
     if (!job)
@@ -167,9 +167,8 @@ async function toDependencies(
 
 /** A cancel request outlives a pause: the job goes to the trash, or is reverted, when the board is resumed. */
 async function copyCancellation({ id, posting }: StoredJob, copy: string, { from, to }: JobsToCopy): Promise<void> {
-  const request = await from.backend.cancellation(id)
-  if (request)
-    await to.backend.request({ kind: 'cancel', id: copy, job: `job ${posting.uuid} (${posting.name})`, ...request })
+  const request = await from.backend.signals.cancellation(id)
+  if (request) await to.backend.signals.cancel({ id: copy, job: `job ${posting.uuid} (${posting.name})`, ...request })
 }
 
 /**

@@ -18,7 +18,7 @@ export const COPIED_RECORDS: readonly { readonly kind: string; readonly name: Co
 /** @throws NotConnected, OutcomeUnknown, Conflict if another process changes the records of the target meanwhile */
 export async function copyRecords({ from, to, signal, count }: CopyWork): Promise<void> {
   for (const { kind, name } of COPIED_RECORDS) {
-    const there = new Map((await to.backend.records(kind)).map((record) => [record.id, record]))
+    const there = new Map((await to.backend.records.list(kind)).map((record) => [record.id, record]))
     let changes: RecordChange[] = []
     let bytes = 0
     const flush = async () => {
@@ -27,7 +27,7 @@ export async function copyRecords({ from, to, signal, count }: CopyWork): Promis
       changes = []
       bytes = 0
     }
-    for (const record of await from.backend.records(kind)) {
+    for (const record of await from.backend.records.list(kind)) {
       signal.throwIfAborted()
       const before = there.get(record.id)
       if (before && Buffer.from(before.bytes).equals(record.bytes)) {
@@ -44,7 +44,7 @@ export async function copyRecords({ from, to, signal, count }: CopyWork): Promis
 
 async function write({ to }: Pick<CopyWork, 'to'>, changes: readonly RecordChange[]): Promise<void> {
   const { backend } = to
-  const written = await backend.write({ changes, posts: [] })
+  const written = await backend.records.write({ changes, posts: [] })
   if (written.done) return
   const [change] = changes
   throw new Conflict(
@@ -54,13 +54,13 @@ async function write({ to }: Pick<CopyWork, 'to'>, changes: readonly RecordChang
 
 /** Takes as many tokens of each limit as the source is still without, so that the target starts no more jobs than the source would. */
 export async function copyTokens({ from, to, signal }: Omit<CopyWork, 'count' | 'skip'>): Promise<void> {
-  const revision = await to.backend.limitsRevision()
-  for (const { key, arrivalMs = 0, rate } of await from.backend.limitUse()) {
+  const revision = await to.backend.limits.revision()
+  for (const { key, arrivalMs = 0, rate } of await from.backend.limits.use()) {
     signal.throwIfAborted()
-    const left = rate ? Math.ceil((arrivalMs - from.backend.now()) / rate.intervalMs) : 0
+    const left = rate ? Math.ceil((arrivalMs - from.backend.clock.now()) / rate.intervalMs) : 0
     if (!rate || left <= 0) continue
-    const [taken] = await to.backend.limitUse([key])
+    const [taken] = await to.backend.limits.use([key])
     if (taken?.arrivalMs !== undefined) continue
-    await to.backend.takeTokens({ key, revision, rate, costs: [Math.min(left, rate.burst)] })
+    await to.backend.limits.takeTokens({ key, revision, rate, costs: [Math.min(left, rate.burst)] })
   }
 }

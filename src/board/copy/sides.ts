@@ -63,7 +63,8 @@ const RANGE = 2_000
  */
 export async function listIds(backend: Backend): Promise<readonly string[]> {
   const { sections } = backend
-  if (!sections) return [...((await backend.list?.())?.jobs ?? [])].sort((a, b) => compareIds({ id: a }, { id: b }))
+  if (!sections)
+    return [...((await backend.jobs.list?.())?.jobs ?? [])].sort((a, b) => compareIds({ id: a }, { id: b }))
   const found: { readonly id: string; readonly order: bigint }[] = []
   for (let after: JobSummary | undefined, end = false; !end; ) {
     const section = await sections.range({ after, limit: RANGE, due: false })
@@ -78,7 +79,7 @@ export async function listIds(backend: Backend): Promise<readonly string[]> {
 /** Returns the ids of the jobs that are claimed. */
 export async function listClaimed(backend: Backend): Promise<readonly string[]> {
   if (backend.sections) return (await backend.sections.claimed()).map(({ id }) => id)
-  return [...((await backend.list?.())?.claimed ?? [])]
+  return [...((await backend.jobs.list?.())?.claimed ?? [])]
 }
 
 /** Yields the jobs with these ids, page by page. Omits jobs that have left the board. */
@@ -89,7 +90,7 @@ export async function* readPages(
 ): AsyncGenerator<readonly (StoredJob | UnreadableJob)[], void, undefined> {
   for (let start = 0; start < ids.length; start += PAGE) {
     signal.throwIfAborted()
-    const read = await backend.read(ids.slice(start, start + PAGE))
+    const read = await backend.jobs.read(ids.slice(start, start + PAGE))
     yield read.flatMap((job) => job ?? [])
   }
 }

@@ -109,12 +109,12 @@ async function assertEmpty({ backend }: BoardSide): Promise<void> {
 
 async function describeContent(backend: BoardSide['backend']): Promise<string | undefined> {
   if ((await listIds(backend)).length > 0) return 'jobs'
-  for await (const _ of backend.trashed()) return 'jobs in the trash'
-  if ((await backend.history({ limit: 1 })).length > 0) return 'a history'
+  for await (const _ of backend.trash.list()) return 'jobs in the trash'
+  if ((await backend.history.newest({ limit: 1 })).length > 0) return 'a history'
   if ((await backend.batches?.list({ limit: 1 }))?.length) return 'batches'
   // Conductors that wait for the copy have written the outlines of their flows.
   for (const { kind, name } of COPIED_RECORDS)
-    if (kind !== 'outline' && (await backend.records(kind)).length > 0) return name
+    if (kind !== 'outline' && (await backend.records.list(kind)).length > 0) return name
   return undefined
 }
 
@@ -149,8 +149,8 @@ async function readContent({ backend }: BoardSide, signal: AbortSignal): Promise
       else content.jobs.set(posting.uuid, [...(content.jobs.get(posting.uuid) ?? []), id])
     }
   }
-  for await (const entry of backend.trashed())
-    if (entry.posting.details.flow === TEMPORARY_FLOW) await backend.purge(entry)
+  for await (const entry of backend.trash.list())
+    if (entry.posting.details.flow === TEMPORARY_FLOW) await backend.trash.purge(entry)
   return content
 }
 
@@ -161,7 +161,13 @@ export async function removeJob(
 ): Promise<void> {
   const { id, posting } = job
   const reason = 'it was on the board for a moment, to be copied'
-  await backend.discard({ ...job, who: 'jobboard', reason, cancelRequested: false, ...(history ? { history } : {}) })
-  const entry = (await backend.trashedEntry(id)) ?? (await backend.findTrashed(posting.uuid))
-  if (entry) await backend.purge(entry)
+  await backend.trash.discard({
+    ...job,
+    who: 'jobboard',
+    reason,
+    cancelRequested: false,
+    ...(history ? { history } : {}),
+  })
+  const entry = (await backend.trash.entry(id)) ?? (await backend.trash.find(posting.uuid))
+  if (entry) await backend.trash.purge(entry)
 }

@@ -22,7 +22,7 @@ import { CompiledRules } from './compiled-rules.ts'
 import { HOLDS, LIMITS } from './record.ts'
 
 export interface LimitBookOptions {
-  readonly backend: Pick<Backend, 'limitsRevision' | 'capabilities' | 'now'>
+  readonly backend: Pick<Backend, 'limits' | 'capabilities' | 'clock'>
   readonly records: Pick<BoardRecords, 'of' | 'watch'>
   /** Called when the rules have changed. */
   readonly onRules: (rules: LimitRules) => void
@@ -117,7 +117,7 @@ export class LimitBook {
     for (const { key } of toLimitCosts(posting)) {
       const rule = rules.ruleOf(key) ?? {}
       const { heldUntil = 0 } = rule
-      if (heldUntil <= this.#options.backend.now()) continue
+      if (heldUntil <= this.#options.backend.clock.now()) continue
       const until = Number.isFinite(heldUntil) ? { until: toDate(Math.ceil(heldUntil)) } : {}
       const why = describeStop(key, rule, { isHeld: true })
       throw new LimitReached(`job ${posting.uuid} (${posting.name}): ${why}`, { key, ...until })
@@ -156,7 +156,7 @@ export class LimitBook {
 
   async #read(): Promise<void> {
     const { backend, onRules } = this.#options
-    const revision = await backend.limitsRevision()
+    const revision = await backend.limits.revision()
     if (revision === this.#revision) return
     const rules = revision > 0 ? await this.#readRules() : this.#rules
     // All users have closed meanwhile, and nothing is watched. With a revision, the next `open` would take the limits as watched.

@@ -29,7 +29,7 @@ const RECHECK_MS = 30_000
 const RETRY_PAUSES_MS = { firstPauseMs: 50, maxPauseMs: 2_000 }
 
 export interface TokenTakerOptions {
-  readonly backend: Pick<Backend, 'takeTokens' | 'now' | 'readClock' | 'clock'>
+  readonly backend: Pick<Backend, 'limits' | 'clock'>
   readonly book: Pick<LimitBook, 'open' | 'close' | 'refresh' | 'rules' | 'revision'>
   /** Fires when the board is closed. */
   readonly signal: AbortSignal
@@ -84,7 +84,7 @@ export class TokenTaker {
     this.#recheckTimer ??= setInterval(() => {
       if (book.revision !== undefined) book.refresh().catch(() => undefined)
     }, RECHECK_MS)
-    const line = new TokenLine(key, backend.clock ?? systemAlarmClock)
+    const line = new TokenLine(key, backend.clock.alarms ?? systemAlarmClock)
     this.#lines.set(key, line)
     // The caller adds the first call after this function returns: without a call, the line would end at once.
     queueMicrotask(() => void this.#serve(line))
@@ -97,7 +97,7 @@ export class TokenTaker {
         const until = await this.#askWithRetries(line)
         if (until === undefined) continue
         line.endAsking()
-        await line.wait(until - this.#options.backend.now())
+        await line.wait(until - this.#options.backend.clock.now())
       } catch (error) {
         line.rejectAll(asError(error))
       }
@@ -123,10 +123,10 @@ export class TokenTaker {
   async #ask(line: TokenLine): Promise<number | undefined> {
     const { backend, book } = this.#options
     line.beginAsking()
-    await Promise.all([book.open('tokens'), backend.readClock()])
+    await Promise.all([book.open('tokens'), backend.clock.read()])
     const { rules, revision } = book
     const rule = rules.ruleOf(line.key)
-    const until = blockedUntil(rule, backend.now())
+    const until = blockedUntil(rule, backend.clock.now())
     if (until !== undefined) return until
     const rate = rule?.rate
     const calls = line.first(rate ? MAX_CALLS_PER_REQUEST : line.size)
@@ -135,7 +135,7 @@ export class TokenTaker {
     try {
       // Without a rate, the request checks the revision: a rate that this process does not know yet may have been set.
       const wanted = rate ? { rate, costs: calls.map(({ cost }) => cost) } : { costs: [] }
-      const answer = await backend.takeTokens({ key: line.key, revision, ...wanted })
+      const answer = await backend.limits.takeTokens({ key: line.key, revision, ...wanted })
       line.serve(rate ? calls.slice(0, answer.taken) : calls)
       return answer.until
     } catch (error) {

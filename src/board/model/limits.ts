@@ -69,7 +69,7 @@ export interface TakenTokens {
 
 /** The limits of a claim, and the revision of all limits by which they were found. */
 export interface ClaimLimits {
-  /** The revision, as `Backend.limitsRevision` returned it: a claim at another one is refused. */
+  /** The revision, as `Backend.limits.revision` returned it: a claim at another one is refused. */
   readonly revision: number
   readonly wants: readonly ClaimLimit[]
 }

@@ -22,7 +22,7 @@ export interface RecordName {
   readonly id: string
 }
 
-/** The kinds of the records by which claims are limited: a change of one gives the board another `limitsRevision`. */
+/** The kinds of the records by which claims are limited: a change of one gives the board another revision of its limits. */
 export const LIMIT_KINDS = ['limit', 'limit-hold'] as const
 
 /** Whether the changes include one of {@link LIMIT_KINDS}. */

@@ -3,7 +3,7 @@ import { keepNewest } from '../../core/collections/keep-newest.ts'
 import type { Backend } from '../contract/index.ts'
 import type { RecordName } from '../model/record.ts'
 import { type ReadRecord, type RecordKind, RecordStore, type UnreadableRecord } from './record-store.ts'
-import { RecordView } from './record-view.ts'
+import { RecordView, type RecordWatches } from './record-view.ts'
 
 export interface BoardRecordsOptions {
   readonly backend: Backend
@@ -43,7 +43,7 @@ export class BoardRecords {
     const { backend, signal, onError } = this.#options
     const store = this.of(kind)
     const view = new RecordView({
-      ...{ backend: this.#sharedWatches(backend), store, onChange, onError, signal },
+      ...{ watches: this.#sharedWatches(backend), store, onChange, onError, signal },
       onClose: () => this.#views.delete(view),
     })
     this.#views.add(view)
@@ -72,7 +72,7 @@ export class BoardRecords {
     const shared = this.#sharedWatches(this.#options.backend)
     this.#views.add(listener)
     try {
-      await shared.watchRecords(kind)
+      await shared.watch(kind)
     } catch (error) {
       this.#views.delete(listener)
       throw error
@@ -80,7 +80,7 @@ export class BoardRecords {
     return {
       [Symbol.asyncDispose]: async () => {
         this.#views.delete(listener)
-        await shared.unwatchRecords(kind)
+        await shared.unwatch(kind)
       },
     }
   }
@@ -106,11 +106,11 @@ export class BoardRecords {
   }
 
   /** Returns the watches of the backend, shared by all listeners of a kind: only the last one of a kind ends its watch. */
-  #sharedWatches(backend: Backend): Pick<Backend, 'watchRecords' | 'unwatchRecords'> {
+  #sharedWatches({ records }: Pick<Backend, 'records'>): RecordWatches {
     return {
-      watchRecords: (kind) => backend.watchRecords(kind),
-      unwatchRecords: async (kind) => {
-        if (![...this.#views].some((view) => view.kind === kind)) await backend.unwatchRecords(kind)
+      watch: (kind) => records.watch(kind),
+      unwatch: async (kind) => {
+        if (![...this.#views].some((view) => view.kind === kind)) await records.unwatch(kind)
       },
     }
   }

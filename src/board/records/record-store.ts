@@ -77,7 +77,7 @@ export class RecordStore<T extends object> {
    * @throws NotConnected
    */
   async list({ known, memory = shareOfHeap(LIST_PARTS) }: ListOptions<T> = {}): Promise<ReadRecord<T>[]> {
-    const stored = await this.#backend.records(this.kind.name)
+    const stored = await this.#backend.records.list(this.kind.name)
     let left = memory
     return mapInTurns(stored, (record) => {
       const { id, revision, bytes } = record
@@ -95,7 +95,7 @@ export class RecordStore<T extends object> {
   async get(id: string): Promise<ReadRecord<T> | undefined> {
     const name = { kind: this.kind.name, id }
     assertRecordName(name)
-    const stored = await this.#backend.record(name)
+    const stored = await this.#backend.records.get(name)
     return stored && this.#read(stored)
   }
 
@@ -107,7 +107,7 @@ export class RecordStore<T extends object> {
   async write(changes: readonly ValueChange<T>[], posts: readonly PostRequest[] = []): Promise<Written> {
     const request = { changes: changes.map((change) => this.toChange(change)), posts }
     assertWrite(request)
-    return this.#backend.write(request)
+    return this.#backend.records.write(request)
   }
 
   /** Encodes a change, for a write of records of several kinds. @throws InvalidArgument, PayloadTooLarge */

@@ -9,14 +9,17 @@
  */
 import { retryUntilAborted } from '../../core/async/retry.ts'
 import { asError, NotConnected } from '../../core/errors.ts'
-import type { Backend } from '../contract/index.ts'
+import type { BackendRecords } from '../contract/index.ts'
 import type { RecordName } from '../model/record.ts'
 import type { ReadRecord, RecordStore } from './record-store.ts'
 
 const RETRY_PAUSES_MS = { firstPauseMs: 100, maxPauseMs: 10_000 } as const
 
+/** Begins and ends the reports of changes of a kind. */
+export type RecordWatches = Pick<BackendRecords, 'watch' | 'unwatch'>
+
 export interface RecordViewOptions<T extends object> {
-  readonly backend: Pick<Backend, 'watchRecords' | 'unwatchRecords'>
+  readonly watches: RecordWatches
   readonly store: RecordStore<T>
   /** Called for each record that has changed; undefined for one that was removed. */
   readonly onChange: (id: string, record: ReadRecord<T> | undefined) => void
@@ -52,8 +55,7 @@ export class RecordView<T extends object> implements AsyncDisposable {
 
   /** Begins to watch, and resolves when all records are read. @throws NotConnected, AccessDenied */
   async open(): Promise<void> {
-    const { backend } = this.#options
-    await backend.watchRecords(this.kind)
+    await this.#options.watches.watch(this.kind)
     // Records that are reported as changed meanwhile are read afterwards.
     await this.#readOnce()
     this.#isOpen = true
@@ -75,7 +77,7 @@ export class RecordView<T extends object> implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort()
     this.#options.onClose()
-    await this.#options.backend.unwatchRecords(this.kind)
+    await this.#options.watches.unwatch(this.kind)
   }
 
   #read(): void {

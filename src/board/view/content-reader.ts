@@ -5,7 +5,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { retryUntilAborted } from '../../core/async/retry.ts'
 import { asError, NotConnected } from '../../core/errors.ts'
-import type { Backend, StoredJob, UnreadableJob } from '../contract/index.ts'
+import type { BackendJobs, StoredJob, UnreadableJob } from '../contract/index.ts'
 import type { JobEntry } from '../model/entry.ts'
 
 /** The limits of one read: the number of postings, and their total size in bytes. */
@@ -86,7 +86,7 @@ export class ReadList {
 }
 
 export interface ContentReaderOptions {
-  readonly backend: Pick<Backend, 'read'>
+  readonly jobs: Pick<BackendJobs, 'read'>
   readonly list: ReadList
   /** The signal that ends the background work. */
   readonly signal: AbortSignal
@@ -150,10 +150,10 @@ export class ContentReader {
   }
 
   async #readBatch(): Promise<void> {
-    const { backend, list, onRead, onProgress } = this.#options
+    const { jobs, list, onRead, onProgress } = this.#options
     const batch = this.#nextBatch()
     if (batch.length === 0) return
-    const contents = await backend.read(batch.map(({ entry }) => entry.id ?? ''))
+    const contents = await jobs.read(batch.map(({ entry }) => entry.id ?? ''))
     this.#readSize.adapt(contents)
     batch.forEach(({ entry, changes }, index) => {
       if (entry.changeCount !== changes || !list.delete(entry)) return

@@ -17,7 +17,7 @@ const BATCH = 512
 const BATCH_BYTES = 4 * 1_024 * 1_024
 
 export interface FollowedJobsOptions {
-  readonly backend: Pick<Backend, 'read' | 'trashedEntry'>
+  readonly backend: Pick<Backend, 'jobs' | 'trash'>
   /** The signal that ends the background work. */
   readonly signal: AbortSignal
   /** Called when the posting of an entry has changed. */
@@ -47,7 +47,7 @@ export class FollowedJobs {
       const part = claimed.slice(from, from + countBatch(claimed.slice(from, from + BATCH)))
       from += part.length
       const batch = part.map((entry) => ({ entry, changes: entry.changeCount }))
-      const contents = await this.#options.backend.read(batch.map(({ entry }) => entry.id ?? ''))
+      const contents = await this.#options.backend.jobs.read(batch.map(({ entry }) => entry.id ?? ''))
       batch.forEach(({ entry, changes }, index) => {
         const content = contents[index]
         // If the job was released or changed meanwhile, the view reads it anyway.
@@ -88,7 +88,7 @@ export class FollowedJobs {
   }
 
   async #lookInTrash(entry: JobEntry, id: string): Promise<void> {
-    const found = await this.#options.backend.trashedEntry(id).catch(() => undefined)
+    const found = await this.#options.backend.trash.entry(id).catch(() => undefined)
     if (found) entry.settledPosting = found.posting
     entry.endDeferred?.resolve('TRASHED')
   }

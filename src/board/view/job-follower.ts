@@ -33,7 +33,7 @@ interface FollowedJob {
 }
 
 export interface JobFollowerOptions {
-  readonly backend: Pick<Backend, 'follow' | 'unfollow'>
+  readonly backend: Pick<Backend, 'changes'>
   /** Returns whether the view was listed since it was opened, so that every change is received. */
   readonly isViewing: () => boolean
   /** Opens the view and keeps it open until the result is disposed. */
@@ -105,7 +105,7 @@ export class JobFollower implements EntryFollower {
     this.#scheduleRound()
     try {
       await this.#unfollowing
-      const [status] = await backend.follow([id])
+      const [status] = await backend.changes.follow([id])
       if (status !== undefined) onStatus(entry, status)
       return status
     } catch (error) {
@@ -237,7 +237,7 @@ export class JobFollower implements EntryFollower {
 
   async #requestStatuses(ids: readonly string[]): Promise<readonly JobStatus[]> {
     try {
-      return await this.#options.backend.follow(ids)
+      return await this.#options.backend.changes.follow(ids)
     } catch (error) {
       for (const id of ids) if (this.#followed.has(id)) this.#wanted.add(id)
       throw error
@@ -247,7 +247,7 @@ export class JobFollower implements EntryFollower {
   async #unfollowBatch(): Promise<void> {
     const ids = [...this.#unwanted].slice(0, BATCH)
     for (const id of ids) this.#unwanted.delete(id)
-    const request = this.#options.backend.unfollow(ids)
+    const request = this.#options.backend.changes.unfollow(ids)
     this.#unfollowing = request.catch(() => undefined)
     try {
       await request

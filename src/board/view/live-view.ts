@@ -112,7 +112,7 @@ export class LiveView {
     this.#signal = signal
     const { sections } = backend
     this.#maxBytes = sections?.windowBytes ?? defaultWindowBytes()
-    const now = () => backend.now()
+    const now = () => backend.clock.now()
     const onError = (error: unknown) => this.#report(error)
     const evaluate = () => this.evaluate()
     const window = sections && new Window({ now })
@@ -127,7 +127,7 @@ export class LiveView {
     this.#window = window
     this.#index = index
     this.#reader = new ContentReader({
-      ...{ backend, list: index.toRead, signal, onError, onProgress: evaluate },
+      ...{ jobs: backend.jobs, list: index.toRead, signal, onError, onProgress: evaluate },
       onRead: (entry, content) => this.#onRead(entry, content),
     })
     this.#resync = new Resync({
@@ -148,7 +148,7 @@ export class LiveView {
         resync: () => this.resync(),
       })
     this.#subscription = new Subscription({
-      ...{ backend, signal, onError },
+      ...{ changes: backend.changes, signal, onError },
       onOpen: () => index.open(),
       onSubscribed: () => this.evaluate(),
       onClose: () => this.#onClosed(),
@@ -358,7 +358,7 @@ export class LiveView {
     using _view = this.hold()
     // The view has to read the posting itself: for an entry that has one already it emits no `posted`.
     await this.whenEntered({ signal: this.#signal })
-    await this.#backend.barrier()
+    await this.#backend.changes.barrier()
     await this.whenSettled({ signal: this.#signal })
     const entry = this.byId(stored.id)
     if (entry.stored || entry.ended || entry.windowStatus !== 'outside') return
@@ -451,7 +451,7 @@ export class LiveView {
   evaluate(): void {
     const { queue } = this.#index
     this.#windowReader?.tend()
-    queue.advance(this.#backend.now())
+    queue.advance(this.#backend.clock.now())
     this.unaccepted.update()
     this.#carryOut()
     this.#reader.start()
@@ -587,7 +587,7 @@ export class LiveView {
 
   async #listJobs(): Promise<ViewListing> {
     if (this.#windowReader) return this.#windowReader.list(this.#index.knownIds())
-    return (await this.#backend.list?.()) ?? EMPTY_LISTING
+    return (await this.#backend.jobs.list?.()) ?? EMPTY_LISTING
   }
 
   *#applyListing(listing: ViewListing, missed: readonly BoardChange[]): Generator<void, void, undefined> {
@@ -609,7 +609,7 @@ export class LiveView {
   }
 
   #setDueTimer(at: number | undefined): void {
-    const left = at === undefined ? 0 : Math.max(1, at - this.#backend.now())
+    const left = at === undefined ? 0 : Math.max(1, at - this.#backend.clock.now())
     const end = monotonic() + left
     // The clock may have been wrong when the timer was set: it is known only after an answer of the server.
     if (at === this.#dueAt && Math.abs(end - this.#dueTimerEnd) < MAX_TIMER_ERROR_MS) return

@@ -14,7 +14,7 @@ import { rejectOnAbort } from '../../core/async/abort.ts'
 import { RecurringError } from '../../core/async/recurring-error.ts'
 import { asError, NotConnected } from '../../core/errors.ts'
 import { backoffDelay, monotonic, startTimer } from '../../core/time.ts'
-import type { Backend } from '../contract/index.ts'
+import type { BackendChanges } from '../contract/index.ts'
 
 /** The time for which the view stays open after its last use: `perReading` times the time that it took to read the board, within limits. */
 const LINGER_MS = { least: 10_000, most: 600_000, perReading: 50 } as const
@@ -23,7 +23,7 @@ const RETRY_BACK_OFF_MS = { first: 50, max: 2_000, jitter: 'full' } as const
 const ERROR_BACK_OFF_MS = { first: 1_000, max: 30_000, jitter: 'full' } as const
 
 export interface SubscriptionOptions {
-  readonly backend: Pick<Backend, 'subscribe' | 'unsubscribe'>
+  readonly changes: Pick<BackendChanges, 'subscribe' | 'unsubscribe'>
   /** Called before the backend reports the first change. */
   readonly onOpen: () => void
   /** Called when the view is closed, before the backend is asked to stop. */
@@ -129,7 +129,7 @@ export class Subscription {
   }
 
   #subscribe(): Promise<void> {
-    const { backend, onOpen } = this.#options
+    const { changes, onOpen } = this.#options
     if (this.#attempt !== undefined) return this.#attempt
     clearTimeout(this.#retryTimer)
     if (!this.#isOpen) {
@@ -137,7 +137,7 @@ export class Subscription {
       onOpen()
     }
     // Sent in this call unless an earlier subscription is still being ended: a post that is sent next comes after it, and is reported.
-    const attempt = this.#ending === undefined ? backend.subscribe() : this.#ending.then(() => backend.subscribe())
+    const attempt = this.#ending === undefined ? changes.subscribe() : this.#ending.then(() => changes.subscribe())
     this.#attempt = attempt
     attempt.then(
       () => this.#onSucceeded(attempt),
@@ -191,14 +191,14 @@ export class Subscription {
   }
 
   #close(): void {
-    const { backend, onClose } = this.#options
+    const { changes, onClose } = this.#options
     const attempt = this.#attempt
     clearTimeout(this.#retryTimer)
     this.#attempt = undefined
     this.#isOpen = this.#isSubscribed = false
     onClose()
     // An attempt that is under way has to end before its subscription can be ended.
-    const ending = Promise.allSettled([attempt]).then(() => backend.unsubscribe())
+    const ending = Promise.allSettled([attempt]).then(() => changes.unsubscribe())
     const isOver = () => {
       if (this.#ending === over) this.#ending = undefined
     }

@@ -36,7 +36,7 @@ type FlowStatus =
   | { readonly unknownSince: number; readonly lookedAt: number; readonly lookAt: number }
 
 export interface UnacceptedFlowsOptions {
-  readonly backend: Pick<Backend, 'entities' | 'now' | 'clock'>
+  readonly backend: Pick<Backend, 'entities' | 'clock'>
   readonly queue: Pick<ClaimQueue, 'contended' | 'contendingFlows' | 'setAside' | 'claimedFlows'>
   /** The time in milliseconds after which an unknown flow is unaccepted. */
   readonly after: number
@@ -70,7 +70,7 @@ export class UnacceptedFlows {
   /** Starts the checks, once this board claims or has a listener: a board that only posts and lists does not read conductors. */
   start(): void {
     if (this.#begunAt !== undefined) return
-    this.#begunAt = this.#options.backend.now()
+    this.#begunAt = this.#options.backend.clock.now()
     this.update()
   }
 
@@ -78,7 +78,7 @@ export class UnacceptedFlows {
   update(): void {
     const { queue, backend, signal } = this.#options
     if (this.#begunAt === undefined || !queue.contended || signal.aborted) return
-    const now = backend.now()
+    const now = backend.clock.now()
     for (const key of queue.claimedFlows()) this.#statuses.set(key, this.#knownAt(now))
     if ([...this.#setAside].some((key) => !this.#isUnaccepted(key))) this.#apply(queue.contendingFlows())
     if (this.#checkAlarm || this.#isChecking) return
@@ -91,7 +91,7 @@ export class UnacceptedFlows {
   applyConductors(conductors: readonly Entity[]): void {
     if (this.#begunAt === undefined) return
     const { queue, backend } = this.#options
-    const now = backend.now()
+    const now = backend.clock.now()
     const waiting = queue.contendingFlows()
     for (const [key, { work, since }] of waiting) {
       const known = isKnownToAny(work, conductors)
@@ -165,18 +165,18 @@ export class UnacceptedFlows {
   }
 
   #alarmIn(ms: number): Disposable {
-    const { clock } = this.#options.backend
+    const { alarms } = this.#options.backend.clock
     const ring = () => {
       this.#checkAlarm = undefined
       this.#checkConductors().catch(this.#options.onError)
     }
-    return alarmInBackground(clock ?? systemAlarmClock, ms, ring)
+    return alarmInBackground(alarms ?? systemAlarmClock, ms, ring)
   }
 
   /** Reads the conductors, if there still is a flow to check. */
   async #checkConductors(): Promise<void> {
     const { queue, backend, signal } = this.#options
-    const now = backend.now()
+    const now = backend.clock.now()
     const waiting = queue.contendingFlows()
     this.#apply(waiting)
     const due = [...waiting].some(
@@ -185,7 +185,7 @@ export class UnacceptedFlows {
     if (!due) return this.#arm(waiting, now)
     this.#isChecking = true
     try {
-      this.applyConductors(await backend.entities(CONDUCTOR_KIND))
+      this.applyConductors(await backend.entities.list(CONDUCTOR_KIND))
     } catch (error) {
       // Without a connection, or on a closed board, no job can be claimed either.
       if (!signal.aborted && !(error instanceof JobboardError && error.retryable)) throw error

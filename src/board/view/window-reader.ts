@@ -11,7 +11,7 @@
  */
 import { NotConnected } from '../../core/errors.ts'
 import { sleep, startTimer } from '../../core/time.ts'
-import type { BoardSections, JobSummary } from '../contract/index.ts'
+import type { BackendSections, JobSummary } from '../contract/index.ts'
 import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'
 import type { JobEntry } from '../model/entry.ts'
 import { toKeptBytes } from '../model/posting.ts'
@@ -28,7 +28,7 @@ const RETRY_PAUSE_MS = 1_000
 const ASSUMED_POSTING_BYTES = 1_024
 
 export interface WindowReaderOptions {
-  readonly sections: BoardSections
+  readonly sections: BackendSections
   readonly window: Window
   readonly index: JobIndex
   readonly now: () => number

@@ -60,7 +60,7 @@ describe('a hold', () => {
     const failed = rejectionOf(other.board.hold({ ...DISK, name: 'second' }))
     await posted
     // As its death: the session ends, and nothing is sent any more.
-    await other.backend.close()
+    await other.backend.session.close()
     clock.advance('59s')
     expect(await namesOn(claimer.board)).toEqual(['first', 'second'])
     const trashed = nextEvent(claimer.board, 'trashed')
@@ -93,7 +93,7 @@ test('a job that could not be trashed is tried again, and the error is reported 
   const { clock, claimer } = scene
   const errors: Error[] = []
   claimer.board.on('error', ({ error }) => errors.push(error))
-  const discard = vi.spyOn(claimer.backend, 'discard').mockRejectedValue(new AccessDenied('it may not delete'))
+  const discard = vi.spyOn(claimer.backend.trash, 'discard').mockRejectedValue(new AccessDenied('it may not delete'))
   const job = await claimer.board.post('flow', {}, { expiresAfter: '1m' })
   clock.advance('1m')
   await vi.waitFor(() => expect(discard).toHaveBeenCalledTimes(1), 60_000)

@@ -11,6 +11,7 @@ import { namespace } from '../../support/namespace.ts'
 import { createDatabase, type PostgresDatabase } from '../../support/postgres-database.ts'
 import { type RedisServer, startRedis } from '../../support/redis.ts'
 import { all } from '../jobs.ts'
+import { withRole } from '../override-role.ts'
 
 const NOBODY = {
   jobChanged() {},
@@ -30,19 +31,16 @@ async function sceneOn(makeBackend: () => Promise<Backend>) {
   await board.open()
   const errors: Error[] = []
   let [aheadMs, reads] = [0, 0]
-  const turned = {
-    capabilities: backend.capabilities,
-    ...(backend.sections ? { sections: backend.sections } : {}),
-    now: () => backend.now() + aheadMs,
-    readClock: async () => backend.readClock?.(),
-    read: (ids: readonly string[]) => {
+  const ahead = withRole(backend, 'clock', (clock) => ({ now: () => clock.now() + aheadMs }))
+  const turned = withRole(ahead, 'jobs', (jobs) => ({
+    read: (ids) => {
       reads += ids.length
-      return backend.read(ids)
+      return jobs.read(ids)
     },
-  }
+  }))
   const stop = new AbortController()
   const trash: ExpirerOptions['discard'] = ({ id, revision, posting }, request) =>
-    backend.discard({ id, revision, posting, ...request, who: 'sweeper' })
+    backend.trash.discard({ id, revision, posting, ...request, who: 'sweeper' })
   const sweeper = () => {
     const view = new LiveView({ backend, listener: NOBODY, unacceptedAfter: 1, signal: stop.signal })
     const incarnation = {
@@ -126,7 +124,7 @@ function sweepContract(makeBackend: () => Promise<Backend>): void {
     const { posting } = (await readAll(backend)).find((job) => job.posting.name === 'claimed') ?? {}
     if (!posting) throw new Error('it is on the board')
     for (const reservedFor of ['living', 'dead'])
-      await backend.post({ posting: { ...posting, name: reservedFor, runs: 0, attempts: [], reservedFor } })
+      await backend.jobs.post({ posting: { ...posting, name: reservedFor, runs: 0, attempts: [], reservedFor } })
     turn(5 * 60_000)
     expect(await sweepers[0].readPage()).toBe(true)
     expect((await all(board.trashed())).map(({ name }) => name)).toEqual(['dead'])
@@ -137,7 +135,7 @@ function sweepContract(makeBackend: () => Promise<Backend>): void {
     await using scene = await sceneOn(makeBackend)
     const { board, backend, sweepers } = scene
     const job = await board.post('flow', {}, { expiresAfter: 1 })
-    await backend.write?.({
+    await backend.records.write({
       changes: [{ kind: 'sweep', id: 'expiry', revision: undefined, bytes: Buffer.from('x') }],
       posts: [],
     })
@@ -150,7 +148,7 @@ function sweepContract(makeBackend: () => Promise<Backend>): void {
 
 async function readAll(backend: Backend) {
   const page = await backend.sections?.range({ limit: 10, due: false })
-  const read = await backend.read((page?.jobs ?? []).map(({ id }) => id))
+  const read = await backend.jobs.read((page?.jobs ?? []).map(({ id }) => id))
   return read.flatMap((job) => (job && 'posting' in job ? [job] : []))
 }
 

@@ -7,14 +7,20 @@ import type { BackendSink, JobStatus } from '../../../src/board/contract/index.t
 import { createDeferred } from '../../../src/core/async/abort.ts'
 import { jobIdFor } from '../boards.ts'
 import { recordEvents, whenLost } from '../events.ts'
+import { overrideRole } from '../override-role.ts'
 
 /** The memory backend, which has gaps when a test says so. */
 class GappyBackend extends MemoryBackend {
   #sink: BackendSink | undefined
 
-  override async open(sink: BackendSink): Promise<void> {
-    this.#sink = sink
-    await super.open(sink)
+  constructor(...args: ConstructorParameters<typeof MemoryBackend>) {
+    super(...args)
+    overrideRole(this, 'session', (session) => ({
+      open: (sink, options) => {
+        this.#sink = sink
+        return session.open(sink, options)
+      },
+    }))
   }
 
   reportGap(): void {
@@ -37,8 +43,9 @@ async function boardWithClaim() {
 
 /** Makes the backend answer with this status of the job, once for each hint. */
 function answerWith(backend: MemoryBackend, statusOf: (current: JobStatus) => JobStatus): void {
-  const follow = backend.follow.bind(backend)
-  backend.follow = async (ids) => (await follow(ids)).map(statusOf)
+  overrideRole(backend, 'changes', (changes) => ({
+    follow: async (ids) => (await changes.follow(ids)).map(statusOf),
+  }))
 }
 
 test('a claim that was taken away, and granted again, between two looks is lost', async () => {
@@ -68,8 +75,8 @@ test('a claim is lost that the first listing of a view does not show', async () 
   const { backend, space, board, job, claim } = await boardWithClaim()
   const lost = whenLost(claim)
   // Nothing is reported of single jobs.
-  backend.follow = () => new Promise(() => undefined)
-  await backend.unfollow([jobIdFor(job)])
+  backend.changes.follow = () => new Promise(() => undefined)
+  await backend.changes.unfollow([jobIdFor(job)])
   space.removeRaw(jobIdFor(job))
   const events = recordEvents(board)
   await board.view()
@@ -82,12 +89,13 @@ test('a claim is lost that the first listing of a view does not show', async () 
 test('a settlement while the view is opened is emitted once', async () => {
   const { backend, board, claim } = await boardWithClaim()
   const listed = createDeferred()
-  const list = backend.list.bind(backend)
-  backend.list = async () => {
-    const listing = await list()
-    await listed.promise
-    return listing
-  }
+  overrideRole(backend, 'jobs', (jobs) => ({
+    list: async () => {
+      const listing = await jobs.list()
+      await listed.promise
+      return listing
+    },
+  }))
   const events = recordEvents(board)
   const view = board.view()
   await new Promise(setImmediate)

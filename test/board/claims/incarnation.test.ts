@@ -1,14 +1,19 @@
 /** Who lives, and who lost the session through a fault of its own. */
 import { expect, test } from 'vitest'
 import { Incarnation } from '../../../src/board/claims/incarnation.ts'
-import type { Entity } from '../../../src/board/contract/index.ts'
+import type { Backend, Entity } from '../../../src/board/contract/index.ts'
+import { fakeBackend } from '../override-role.ts'
+
+function backendOf(shown: Entity[]): Backend {
+  return fakeBackend({ session: { timeout: 10_000 }, entities: { list: async () => shown } })
+}
 
 /** An incarnation on a clock that the test sets, with the entities it shows. */
 function scene() {
   const shown: Entity[] = []
   const now = { monotonic: 0, wall: 0 }
   const incarnation = new Incarnation({
-    backend: { sessionTimeout: 10_000, entities: async () => shown },
+    backend: backendOf(shown),
     entities: {
       register: async (entity) => {
         const whole = { ...entity, instance: 'one' }
@@ -59,7 +64,7 @@ test.each([
 test('an incarnation that could not be registered is registered by the next claim', async () => {
   let tries = 0
   const incarnation = new Incarnation({
-    backend: { sessionTimeout: 10_000, entities: async () => [] },
+    backend: backendOf([]),
     entities: {
       register: async () => {
         tries += 1

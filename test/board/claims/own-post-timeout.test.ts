@@ -76,7 +76,7 @@ describe('the time limit of a job that its poster claims', () => {
     scene.begin({})
     await claim.there
     let refused = 0
-    backend.claim = async (choices) => {
+    backend.claims.claim = async (choices) => {
       refused += 1
       return choices.map(() => ({ error: new Unclaimable('somebody who cannot be seen holds its resource') }))
     }

@@ -3,19 +3,24 @@ import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { JobBoard } from '../../../src/board/api/job-board.ts'
 import { MemoryBackend, memorySpace } from '../../../src/board/backends/memory/index.ts'
-import type { ReleaseOutcome, ReleaseRequest } from '../../../src/board/contract/index.ts'
 import type { Claim } from '../../../src/board/index.ts'
 import { Conflict, NotFound } from '../../../src/core/errors.ts'
 import { rejectionOf } from '../events.ts'
 import { all } from '../jobs.ts'
+import { overrideRole } from '../override-role.ts'
 
 /** The memory backend, with which something happens before a claim is released. */
 class OvertakenBackend extends MemoryBackend {
   before: () => Promise<void> = async () => undefined
 
-  override async release(request: ReleaseRequest): Promise<ReleaseOutcome> {
-    await this.before()
-    return super.release(request)
+  constructor(...args: ConstructorParameters<typeof MemoryBackend>) {
+    super(...args)
+    overrideRole(this, 'claims', (claims) => ({
+      release: async (request) => {
+        await this.before()
+        return claims.release(request)
+      },
+    }))
   }
 }
 

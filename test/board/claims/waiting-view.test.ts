@@ -4,11 +4,11 @@ import { afterEach, beforeEach, describe, expect, vi } from 'vitest'
 import { JobBoard } from '../../../src/board/api/job-board.ts'
 import { MemoryBackend, memorySpace } from '../../../src/board/backends/memory/index.ts'
 import { ChangeBudget } from '../../../src/board/claims/change-budget.ts'
-import type { UnclaimedJobs } from '../../../src/board/contract/index.ts'
 import type { Posting } from '../../../src/board/model/posting.ts'
 import { createDeferred, type Deferred } from '../../../src/core/async/abort.ts'
 import { usual as test, variant } from '../../variant.ts'
 import { rejectionOf } from '../events.ts'
+import { overrideRole } from '../override-role.ts'
 
 /** More jobs than the budget of a waiting process allows. */
 const MANY = 2_400
@@ -21,31 +21,32 @@ class ObservedBackend extends MemoryBackend {
   /** How far the board's clock is ahead of this machine's, in milliseconds. */
   ahead = 0
 
-  override now(): number {
-    return super.now() + this.ahead
-  }
-
-  override async subscribe(): Promise<void> {
-    this.calls.push('subscribe')
-    await super.subscribe()
-  }
-
-  override async unsubscribe(): Promise<void> {
-    this.calls.push('unsubscribe')
-    await super.unsubscribe()
-    this.#unsubscribed.resolve()
-    this.#unsubscribed = createDeferred()
-  }
-
-  async listUnclaimed(): Promise<UnclaimedJobs> {
-    const { jobs, claimed, cancelled } = await this.list()
-    return { jobs: jobs.filter((id) => !claimed.has(id)), cancelled }
-  }
-
-  override async read(ids: readonly string[]): ReturnType<MemoryBackend['read']> {
-    const read = await super.read(ids)
-    for (const id of ids) this.#deferredOf(id).resolve()
-    return read
+  constructor(...args: ConstructorParameters<typeof MemoryBackend>) {
+    super(...args)
+    overrideRole(this, 'clock', (clock) => ({ now: () => clock.now() + this.ahead }))
+    overrideRole(this, 'changes', (changes) => ({
+      subscribe: () => {
+        this.calls.push('subscribe')
+        return changes.subscribe()
+      },
+      unsubscribe: async () => {
+        this.calls.push('unsubscribe')
+        await changes.unsubscribe()
+        this.#unsubscribed.resolve()
+        this.#unsubscribed = createDeferred()
+      },
+    }))
+    overrideRole(this, 'jobs', (jobs) => ({
+      listUnclaimed: async () => {
+        const { jobs: ids, claimed, cancelled } = await jobs.list()
+        return { jobs: ids.filter((id) => !claimed.has(id)), cancelled }
+      },
+      read: async (ids) => {
+        const read = await jobs.read(ids)
+        for (const id of ids) this.#deferredOf(id).resolve()
+        return read
+      },
+    }))
   }
 
   /** Resolves when the posting of this job was read. */
@@ -167,10 +168,10 @@ test('a delayed job whose cancel was requested is found at once', async () => {
   await postMany()
   await left
   const { uuid } = await busy.post('flow', {}, { name: 'mine', delay: '1h' })
-  const [id = ''] = (await backend.list()).jobs.slice(-1)
+  const [id = ''] = (await backend.jobs.list()).jobs.slice(-1)
   await backend.whenRead(id)
   // As a board does that loses its connection before it has trashed the job itself.
-  await backend.request({ kind: 'cancel', id, job: 'mine', who: 'busy', reason: 'not needed' })
+  await backend.signals.cancel({ id, job: 'mine', who: 'busy', reason: 'not needed' })
   const [claim] = await claiming
   expect(claim).toMatchObject({ job: { uuid }, cancelled: { aborted: true } })
 })
@@ -184,7 +185,7 @@ variant('a new caller finds a job that the polling has rejected', async () => {
   await postMany()
   await left
   await busy.post('flow', {}, { name: 'yours', delay: '1h' })
-  await backend.whenRead((await backend.list()).jobs.at(-1) ?? '')
+  await backend.whenRead((await backend.jobs.list()).jobs.at(-1) ?? '')
   const second = waiting.claimNext({ accept: ({ name }) => name === 'yours' })
   const leftAgain = backend.whenUnsubscribed()
   await postMany()
@@ -200,9 +201,11 @@ test('an error of a look is reported, and the view is opened again and stays ope
   const { backend, waiting, busy, postMany } = boards
   const errors: string[] = []
   waiting.on('error', ({ error }) => errors.push(error.message))
-  backend.listUnclaimed = async () => {
-    throw new Error('no listing today')
-  }
+  overrideRole(backend, 'jobs', () => ({
+    listUnclaimed: async () => {
+      throw new Error('no listing today')
+    },
+  }))
   const claiming = waiting.claimNext({ accept: mine })
   const left = backend.whenUnsubscribed()
   await postMany()

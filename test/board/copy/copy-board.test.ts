@@ -6,7 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect } from 'vitest'
-import type { Backend, PostRequest, StoredJob, UnreadableJob } from '../../../src/board/contract/index.ts'
+import type { Backend, StoredJob, UnreadableJob } from '../../../src/board/contract/index.ts'
 import { type BoardSide, type CopyReport, copyBoard, openSide, type SkippedItem } from '../../../src/board/internal.ts'
 import { InvalidPosting } from '../../../src/core/errors.ts'
 import { count } from '../../support/counts.ts'
@@ -16,6 +16,7 @@ import { type RedisServer, startRedis } from '../../support/redis.ts'
 import { TYPESCRIPT } from '../../support/typescript.ts'
 import { usual as test, testRows } from '../../variant.ts'
 import { namesOn } from '../jobs.ts'
+import { withRole } from '../override-role.ts'
 import { fill, picture } from './scene.ts'
 
 const signal = new AbortController().signal
@@ -111,7 +112,7 @@ test.each(['sqlite', 'zookeeper'] as const)('what an interrupted copy has left o
     ['post', 1],
     ['discard', 1],
     ['purge', 1],
-    ['request', 0],
+    ['cancel', 0],
   ] as const) {
     const broken = { ...to, backend: breakingAfter(to.backend, operation, calls) }
     await expect(copyBoard({ from, to: broken }, { signal, onSkipped })).rejects.toThrow('broken off')
@@ -219,10 +220,12 @@ test('a source that another process resumes meanwhile is noticed', async () => {
   await from.board.post('flow', {})
   await from.board.pause()
   await using stranger = await openCopyable(uri)
-  const backend = intercepting(to.backend, 'post', async (request: never) => {
-    await stranger.board.resume()
-    return to.backend.post(request)
-  })
+  const backend = withRole(to.backend, 'jobs', (jobs) => ({
+    post: async (request) => {
+      await stranger.board.resume()
+      return jobs.post(request)
+    },
+  }))
   const copying = copyBoard({ from, to: { ...to, backend } }, { signal, onSkipped })
   await expect(copying).rejects.toThrow(/was resumed while it was copied/)
   await expect(copyBoard({ from, to }, { signal, onSkipped })).rejects.toThrow(/is not paused/)
@@ -233,10 +236,12 @@ test('a target that is resumed meanwhile is noticed: its jobs may have run befor
   await using to = await openCopyable(PLACES.sqlite())
   await from.board.post('flow', {})
   await from.board.pause()
-  const backend = intercepting(to.backend, 'post', async (request: never) => {
-    await to.board.resume()
-    return to.backend.post(request)
-  })
+  const backend = withRole(to.backend, 'jobs', (jobs) => ({
+    post: async (request) => {
+      await to.board.resume()
+      return jobs.post(request)
+    },
+  }))
   const copying = copyBoard({ from, to: { ...to, backend } }, { signal, onSkipped })
   await expect(copying).rejects.toThrow(/was resumed since it was copied/)
 })
@@ -323,12 +328,14 @@ describe.each(['sqlite', 'memory'] as const)(
       await copyBoard({ from, to }, { signal, onSkipped })
       await from.board.post('flow', { text: 'newer' }, { key })
       let hasLeft = false
-      const post = async (request: PostRequest) => {
-        if (!hasLeft) await to.board.cancel(await to.board.find(uuid))
-        hasLeft = true
-        return to.backend.post(request)
-      }
-      await copyBoard({ from, to: { ...to, backend: intercepting(to.backend, 'post', post) } }, { signal, onSkipped })
+      const backend = withRole(to.backend, 'jobs', (jobs) => ({
+        post: async (request) => {
+          if (!hasLeft) await to.board.cancel(await to.board.find(uuid))
+          hasLeft = true
+          return jobs.post(request)
+        },
+      }))
+      await copyBoard({ from, to: { ...to, backend } }, { signal, onSkipped })
       expect((await to.board.find(uuid)).details.store).toEqual({ text: 'newer' })
     })
   },
@@ -364,25 +371,25 @@ test('a job that cannot be read is named and left out, with those that depend on
 function unreadable(backend: Backend, uuid: string): Backend {
   const damaged = (job: StoredJob | UnreadableJob | undefined) =>
     job && 'posting' in job && job.posting.uuid === uuid ? { id: job.id, error: new InvalidPosting('damaged') } : job
-  return intercepting(backend, 'read', async (ids: readonly string[]) => (await backend.read(ids)).map(damaged))
+  return withRole(backend, 'jobs', (jobs) => ({ read: async (ids) => (await jobs.read(ids)).map(damaged) }))
 }
 
 /** Returns the backend, whose operation fails when it was called so many times. */
-function breakingAfter(backend: Backend, operation: 'post' | 'discard' | 'purge' | 'request', calls: number): Backend {
+function breakingAfter(backend: Backend, operation: 'post' | 'discard' | 'purge' | 'cancel', calls: number): Backend {
   let left = calls
-  return intercepting(backend, operation, (request: never) => {
-    left -= 1
-    return left < 0 ? Promise.reject(new Error('broken off')) : Promise.resolve(backend[operation](request))
-  })
-}
-
-/** Returns the backend with another function in place of one of its own. */
-function intercepting(backend: Backend, operation: keyof Backend, replacement: unknown): Backend {
-  return new Proxy(backend, {
-    get: (target, key) => {
-      if (key === operation) return replacement
-      const value: unknown = Reflect.get(target, key, target)
-      return typeof value === 'function' ? value.bind(target) : value
-    },
-  })
+  const unlessBroken =
+    <A extends unknown[], T>(call: (...args: A) => Promise<T>) =>
+    (...args: A): Promise<T> => {
+      left -= 1
+      return left < 0 ? Promise.reject(new Error('broken off')) : call(...args)
+    }
+  if (operation === 'post')
+    return withRole(backend, 'jobs', (jobs) => ({ post: unlessBroken((request) => jobs.post(request)) }))
+  if (operation === 'cancel')
+    return withRole(backend, 'signals', (signals) => ({ cancel: unlessBroken((request) => signals.cancel(request)) }))
+  return withRole(backend, 'trash', (trash) =>
+    operation === 'discard'
+      ? { discard: unlessBroken((request) => trash.discard(request)) }
+      : { purge: unlessBroken((entry) => trash.purge(entry)) },
+  )
 }

@@ -49,21 +49,21 @@ export async function picture({ board, backend }: BoardSide): Promise<object> {
   const jobs: object[] = []
   for await (const job of board.jobs({ ensureFresh: true })) jobs.push(await describe(job.ref, backend))
   const trash: object[] = []
-  for await (const { posting, who, at, reason, failure } of backend.trashed())
+  for await (const { posting, who, at, reason, failure } of backend.trash.list())
     trash.push({ posting, who, at, reason, failure })
   const batches: object[] = []
   for (const { uuid, bytes, ...numbers } of (await backend.batches?.list({ limit: 100 })) ?? [])
     batches.push({ uuid, bytes: Buffer.from(bytes).toString('hex'), ...numbers })
-  const history = await backend.history?.({ limit: 100 })
-  const uses = (await backend.limitUse?.())?.map(({ key }) => key)
+  const history = await backend.history.newest({ limit: 100 })
+  const uses = (await backend.limits.use()).map(({ key }) => key)
   return { jobs, trash, batches, history, uses }
 }
 
 /** @throws Error for a job that is gone or unreadable */
 async function describe(ref: string, backend: BoardSide['backend']): Promise<object> {
   const { id = '' } = parseReference(ref)
-  const [job] = await backend.read([id])
-  if (job && 'posting' in job) return { ...toJob(job), cancellation: await backend.cancellation(id) }
+  const [job] = await backend.jobs.read([id])
+  if (job && 'posting' in job) return { ...toJob(job), cancellation: await backend.signals.cancellation(id) }
   throw new Error(`${ref} cannot be read`)
 }
 

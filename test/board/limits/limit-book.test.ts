@@ -5,21 +5,24 @@ import { LimitBook } from '../../../src/board/limits/limit-book.ts'
 import { createDeferred } from '../../../src/core/async/abort.ts'
 import { NotConnected } from '../../../src/core/errors.ts'
 import { rejectionOf } from '../events.ts'
+import { fakeBackend } from '../override-role.ts'
 
 /** A book of a board without limits so far, which counts its watches. */
 function bookOf({ reading = async () => undefined }: { reading?: () => Promise<void> } = {}) {
   let watches = 0
   let reads = 0
   const book = new LimitBook({
-    backend: {
+    backend: fakeBackend({
       capabilities: ALL_CAPABILITIES,
-      now: () => 0,
-      limitsRevision: async () => {
-        reads += 1
-        await reading()
-        return 0
+      clock: { now: () => 0 },
+      limits: {
+        revision: async () => {
+          reads += 1
+          await reading()
+          return 0
+        },
       },
-    },
+    }),
     records: {
       of: () => {
         throw new Error('there are no records')

@@ -8,6 +8,7 @@ import { AbortFlag } from '../../../src/core/async/abort-flag.ts'
 import { AccessDenied, LimitsChanged, OutcomeUnknown, Timeout } from '../../../src/core/errors.ts'
 import { ManualClock } from '../../../src/testing/index.ts'
 import { rejectionOf } from '../events.ts'
+import { fakeBackend } from '../override-role.ts'
 
 const closing: AbortController[] = []
 
@@ -27,24 +28,23 @@ function takerOf({ perMs, burst = 1 }: { perMs: number; burst?: number }) {
   let arrival: number | undefined
   let revision = 1
   let rules = rulesOf({ perMs, burst })
-  const backend = {
-    clock,
-    now: () => clock.now(),
-    readClock: async () => undefined,
-    takeTokens: async (request: TokenRequest): Promise<TokensTaken> => {
-      requests.push(request)
-      await nextTurn()
-      const error = errors.shift()
-      if (error && !(error instanceof OutcomeUnknown)) throw error
-      if (request.revision !== revision) throw new LimitsChanged('changed')
-      const { rate, costs } = request
-      if (!rate) return { taken: 0 }
-      const { arrivalMs, ...answer } = takeTokensInOrder(arrival, { rate, costs }, clock.now())
-      arrival = arrivalMs
-      if (error) throw error
-      return answer
-    },
+  const takeTokens = async (request: TokenRequest): Promise<TokensTaken> => {
+    requests.push(request)
+    await nextTurn()
+    const error = errors.shift()
+    if (error && !(error instanceof OutcomeUnknown)) throw error
+    if (request.revision !== revision) throw new LimitsChanged('changed')
+    const { rate, costs } = request
+    if (!rate) return { taken: 0 }
+    const { arrivalMs, ...answer } = takeTokensInOrder(arrival, { rate, costs }, clock.now())
+    arrival = arrivalMs
+    if (error) throw error
+    return answer
   }
+  const backend = fakeBackend({
+    clock: { alarms: clock, now: () => clock.now(), read: async () => undefined },
+    limits: { takeTokens },
+  })
   let known = revision
   const book = {
     open: async () => void users.push('open'),

@@ -1,11 +1,12 @@
 /** A view without a connection, or of a closed board, is idle: it does not ask again and again for what it cannot read. */
 import { setImmediate as turn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import type { Backend } from '../../../src/board/contract/index.ts'
+import type { BackendJobs } from '../../../src/board/contract/index.ts'
 import { LiveView } from '../../../src/board/view/live-view.ts'
 import { NotConnected } from '../../../src/core/errors.ts'
+import { fakeBackend } from '../override-role.ts'
 
-function viewOf(read: Backend['read']) {
+function viewOf(read: BackendJobs['read']) {
   const closing = new AbortController()
   const listing = {
     jobs: ['job1'],
@@ -13,12 +14,11 @@ function viewOf(read: Backend['read']) {
     trashed: new Set<string>(),
     cancelled: new Set<string>(),
   }
-  const backend: Partial<Backend> = {
-    subscribe: async () => undefined,
-    now: () => Date.now(),
-    read,
-    list: async () => listing,
-  }
+  const backend = fakeBackend({
+    changes: { subscribe: async () => undefined },
+    clock: { now: () => Date.now() },
+    jobs: { read, list: async () => listing },
+  })
   const none = () => undefined
   const listener = {
     jobChanged: none,
@@ -30,7 +30,7 @@ function viewOf(read: Backend['read']) {
     onError: none,
   }
   const { signal } = closing
-  const view = new LiveView({ backend: backend as Backend, listener, unacceptedAfter: 0, signal })
+  const view = new LiveView({ backend, listener, unacceptedAfter: 0, signal })
   view.hold()
   return { view, closing }
 }

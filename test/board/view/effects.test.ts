@@ -1,16 +1,19 @@
 /** Effects of changes are carried out in order, also when a listener causes further changes. */
 import { setImmediate as turn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import type { Backend } from '../../../src/board/contract/index.ts'
-
 import { LiveView, type ViewListener } from '../../../src/board/view/live-view.ts'
+import { fakeBackend } from '../override-role.ts'
 
 test('a change that a listener causes is emitted after the changes before it', async () => {
   let claimed = new Set(['job2'])
   const none = new Set<string>()
   const list = async () => ({ jobs: ['job1', 'job2'], claimed, trashed: none, cancelled: none })
   const read = () => new Promise<never>(() => undefined)
-  const backend: Partial<Backend> = { subscribe: async () => undefined, now: () => Date.now(), list, read }
+  const backend = fakeBackend({
+    changes: { subscribe: async () => undefined },
+    clock: { now: () => Date.now() },
+    jobs: { list, read },
+  })
   const emitted: string[] = []
   const jobChanged: ViewListener['jobChanged'] = (kind, { id }, { isEarlier }) => {
     if (isEarlier) return
@@ -28,7 +31,7 @@ test('a change that a listener causes is emitted after the changes before it', a
     onError: ignore,
   }
   const { signal } = new AbortController()
-  const view = new LiveView({ backend: backend as Backend, listener, unacceptedAfter: 0, signal })
+  const view = new LiveView({ backend, listener, unacceptedAfter: 0, signal })
   view.hold()
   view.resync()
   await turn()

@@ -1,8 +1,9 @@
 /** Jobs that other processes run, as a process that holds a `Job` of them sees them. */
 import { expect, test, vi } from 'vitest'
-import type { Backend, StoredJob } from '../../../src/board/contract/index.ts'
+import type { StoredJob } from '../../../src/board/contract/index.ts'
 import { keepEntry } from '../../../src/board/model/entry.ts'
 import { LiveView } from '../../../src/board/view/live-view.ts'
+import { fakeBackend } from '../override-role.ts'
 
 function stored(runs: number): StoredJob {
   const posting = { uuid: '0199c0de-0000-7000-8000-000000000001', name: 'job', priority: 'NORMAL', runs } as const
@@ -17,12 +18,11 @@ test('a release and the next claim that are reported as one update are read, as 
   let runs = 1
   const none = new Set<string>()
   const list = async () => ({ jobs: ['job1'], claimed: new Set(['job1']), trashed: none, cancelled: none })
-  const backend: Partial<Backend> = {
-    subscribe: async () => undefined,
-    now: () => Date.now(),
-    list,
-    read: async () => [stored(runs)],
-  }
+  const backend = fakeBackend({
+    changes: { subscribe: async () => undefined },
+    clock: { now: () => Date.now() },
+    jobs: { list, read: async () => [stored(runs)] },
+  })
   const ignore = () => undefined
   const listener = {
     jobChanged: ignore,
@@ -34,7 +34,7 @@ test('a release and the next claim that are reported as one update are read, as 
     onError: ignore,
   }
   const { signal } = new AbortController()
-  const view = new LiveView({ backend: backend as Backend, listener, unacceptedAfter: 0, signal })
+  const view = new LiveView({ backend, listener, unacceptedAfter: 0, signal })
   view.hold()
   view.resync()
   await view.whenSettled()

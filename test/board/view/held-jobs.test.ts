@@ -4,13 +4,19 @@ import { expect, test, vi } from 'vitest'
 import { JobBoard } from '../../../src/board/api/job-board.ts'
 import { MemoryBackend, memorySpace } from '../../../src/board/backends/memory/index.ts'
 import { claimed, refresh } from '../jobs.ts'
+import { overrideRole } from '../override-role.ts'
 
 class CountingBackend extends MemoryBackend {
   readonly asked: string[] = []
 
-  override async read(ids: readonly string[]): ReturnType<MemoryBackend['read']> {
-    this.asked.push(...ids)
-    return super.read(ids)
+  constructor(...args: ConstructorParameters<typeof MemoryBackend>) {
+    super(...args)
+    overrideRole(this, 'jobs', (jobs) => ({
+      read: (ids) => {
+        this.asked.push(...ids)
+        return jobs.read(ids)
+      },
+    }))
   }
 }
 

@@ -1,10 +1,17 @@
 /** Jobs that are followed while the view is closed: hints are verified, failed requests repeated, and nothing is asked in vain. */
 import { setImmediate as turn } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
-import type { Backend, JobStatus, JobSummary, StoredJob } from '../../../src/board/contract/index.ts'
+import type {
+  BackendChanges,
+  BackendJobs,
+  JobStatus,
+  JobSummary,
+  StoredJob,
+} from '../../../src/board/contract/index.ts'
 import { LiveView } from '../../../src/board/view/live-view.ts'
 import { createDeferred } from '../../../src/core/async/abort.ts'
 import { NotConnected } from '../../../src/core/errors.ts'
+import { fakeBackend } from '../override-role.ts'
 
 const FREE: JobStatus = { claimed: false, cancelled: false, revision: 1 }
 const CLAIMED: JobStatus = { claimed: true, cancelled: false, revision: 2 }
@@ -20,24 +27,29 @@ function stored(n: number, revision = 1): StoredJob {
 }
 
 /** A closed view with own posts, on a backend with these statuses. */
-function followerOf(parts: Partial<Backend> = {}) {
+function followerOf({ changes, jobs }: { changes?: Partial<BackendChanges>; jobs?: Partial<BackendJobs> } = {}) {
   const statuses = new Map<string, JobStatus>()
   const asked: string[][] = []
   const unfollowed: string[][] = []
   const errors: string[] = []
-  const backend: Partial<Backend> = {
-    subscribe: async () => undefined,
-    unsubscribe: async () => undefined,
-    now: () => Date.now(),
-    list: async () => ({ jobs: [], claimed: new Set(), trashed: new Set(), cancelled: new Set() }),
-    read: async (ids) => ids.map((id) => stored(Number(id.slice('job'.length)), 2)),
-    follow: async (ids) => {
-      asked.push([...ids])
-      return ids.map((id) => statuses.get(id) ?? FREE)
+  const backend = fakeBackend({
+    changes: {
+      subscribe: async () => undefined,
+      unsubscribe: async () => undefined,
+      follow: async (ids) => {
+        asked.push([...ids])
+        return ids.map((id) => statuses.get(id) ?? FREE)
+      },
+      unfollow: async (ids) => void unfollowed.push([...ids]),
+      ...changes,
     },
-    unfollow: async (ids) => void unfollowed.push([...ids]),
-    ...parts,
-  }
+    clock: { now: () => Date.now() },
+    jobs: {
+      list: async () => ({ jobs: [], claimed: new Set(), trashed: new Set(), cancelled: new Set() }),
+      read: async (ids) => ids.map((id) => stored(Number(id.slice('job'.length)), 2)),
+      ...jobs,
+    },
+  })
   const listener = {
     jobChanged: () => undefined,
     cancelRequested: () => undefined,
@@ -48,7 +60,7 @@ function followerOf(parts: Partial<Backend> = {}) {
     onError: ({ message }: Error) => void errors.push(message),
   }
   const { signal } = new AbortController()
-  const view = new LiveView({ backend: backend as Backend, listener, unacceptedAfter: 0, signal })
+  const view = new LiveView({ backend, listener, unacceptedAfter: 0, signal })
   const post = (n: number) => view.addOwnPost(stored(n), view)
   const settled = async () => {
     for (let turns = 0; turns < 20; turns += 1) await turn()
@@ -121,14 +133,12 @@ test('the ends of following of one turn are one request, too', async () => {
 test('what could not be asked is asked again, once more also for a job that has changed meanwhile', async () => {
   const first = createDeferred()
   const { follower, post, statuses, asked, backend } = followerOf()
-  const { follow } = backend
-  Object.assign(backend, {
-    follow: async () => {
-      Object.assign(backend, { follow })
-      await first.promise
-      throw new NotConnected('away')
-    },
-  })
+  const { follow } = backend.changes
+  backend.changes.follow = async () => {
+    backend.changes.follow = follow
+    await first.promise
+    throw new NotConnected('away')
+  }
   const entry = post(1)
   using _followed = follower.follow(entry)
   await turn()
@@ -142,9 +152,11 @@ test('what could not be asked is asked again, once more also for a job that has 
 test('a job that is released while it is asked about is not followed any longer', async () => {
   const answer = createDeferred()
   const { follower, post, settled, unfollowed } = followerOf({
-    follow: async (ids) => {
-      await answer.promise
-      return ids.map(() => FREE)
+    changes: {
+      follow: async (ids) => {
+        await answer.promise
+        return ids.map(() => FREE)
+      },
     },
   })
   const followed = follower.follow(post(1))
@@ -158,9 +170,11 @@ test('a job that is released while it is asked about is not followed any longer'
 test('a posting that could not be read without a connection is read after the next status', async () => {
   let isAway = true
   const { follower, post, settled, statuses } = followerOf({
-    read: async (ids) => {
-      if (isAway) throw new NotConnected('away')
-      return ids.map((id) => stored(Number(id.slice('job'.length)), 2))
+    jobs: {
+      read: async (ids) => {
+        if (isAway) throw new NotConnected('away')
+        return ids.map((id) => stored(Number(id.slice('job'.length)), 2))
+      },
     },
   })
   const entry = post(1)
@@ -183,21 +197,19 @@ test('a job that is claimed when the view is closed, and free and behind the win
   })
   let claimed = [spot(9, true)]
   const events: string[] = []
-  const sections: Partial<NonNullable<Backend['sections']>> = {
-    window: 2,
-    windowBytes: 1_000,
-    claimed: async () => claimed,
-    statusOf: async (ids: readonly string[]) => ids.map(() => 'there'),
-    range: async () => ({ jobs: [spot(1), spot(2)], end: false, at: Date.now() }),
-    delayed: async () => [],
-  }
-  const backend: Partial<Backend> = {
-    subscribe: async () => undefined,
-    unsubscribe: async () => undefined,
-    now: () => Date.now(),
-    read: async (ids) => ids.map((id) => stored(Number(id.slice('job'.length)))),
-    sections: sections as NonNullable<Backend['sections']>,
-  }
+  const backend = fakeBackend({
+    changes: { subscribe: async () => undefined, unsubscribe: async () => undefined },
+    clock: { now: () => Date.now() },
+    jobs: { read: async (ids) => ids.map((id) => stored(Number(id.slice('job'.length)))) },
+    sections: {
+      window: 2,
+      windowBytes: 1_000,
+      claimed: async () => claimed,
+      statusOf: async (ids) => ids.map(() => 'there'),
+      range: async () => ({ jobs: [spot(1), spot(2)], end: false, at: Date.now() }),
+      delayed: async () => [],
+    },
+  })
   const listener = {
     jobChanged: (event: string, { id }: { id?: string | undefined }, { isEarlier }: { isEarlier: boolean }) => {
       if (!isEarlier) events.push(`${event} ${id}`)
@@ -210,7 +222,7 @@ test('a job that is claimed when the view is closed, and free and behind the win
     onError: () => undefined,
   }
   const { signal } = new AbortController()
-  const view = new LiveView({ backend: backend as Backend, listener, unacceptedAfter: 0, signal })
+  const view = new LiveView({ backend, listener, unacceptedAfter: 0, signal })
   const entry = view.byId('job9')
   {
     using _held = view.hold()

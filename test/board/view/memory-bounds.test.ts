@@ -1,11 +1,12 @@
 /** The memory that a view takes while it reads: a batch of postings, and the window, keep to their bytes. */
 import { setImmediate as turn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import type { Backend, BoardSections, JobSummary, StoredJob } from '../../../src/board/contract/index.ts'
+import type { BackendSections, JobSummary, StoredJob } from '../../../src/board/contract/index.ts'
 import { newEntry } from '../../../src/board/model/entry.ts'
 import { ContentReader, ReadList } from '../../../src/board/view/content-reader.ts'
 import { LiveView } from '../../../src/board/view/live-view.ts'
 import { createDeferred } from '../../../src/core/async/abort.ts'
+import { fakeBackend } from '../override-role.ts'
 
 const MIB = 1_024 * 1_024
 
@@ -34,7 +35,7 @@ async function batchesOf(sizes: readonly number[]): Promise<number[]> {
   const onProgress = () => (list.isEmpty ? end.resolve() : undefined)
   const { signal } = new AbortController()
   new ContentReader({
-    backend: { read },
+    jobs: { read },
     list,
     signal,
     onRead: () => undefined,
@@ -68,7 +69,7 @@ test('a window that grows for a caller keeps to its bytes while postings keep ar
   let nextOrder = 10_000
   let largest = 0
   let isBusyBoard = false
-  const sections: Partial<BoardSections> = {
+  const sections: Partial<BackendSections> = {
     window: 1_000,
     windowBytes,
     claimed: async () => [],
@@ -80,17 +81,19 @@ test('a window that grows for a caller keeps to its bytes while postings keep ar
       return { jobs, end: false, at: Date.now() }
     },
   }
-  const backend: Partial<Backend> = {
-    subscribe: async () => undefined,
-    now: () => Date.now(),
-    sections: sections as BoardSections,
-    read: async (ids) => {
-      largest = Math.max(largest, view.queue.bytes)
-      // Before these are read another job arrives that goes before all others, two hundred times.
-      if (isBusyBoard && early.size < 200) post()
-      return ids.map((id) => stored(id, 1_000, early.has(id) ? 'HIGH' : 'NORMAL'))
+  const backend = fakeBackend({
+    changes: { subscribe: async () => undefined },
+    clock: { now: () => Date.now() },
+    sections,
+    jobs: {
+      read: async (ids) => {
+        largest = Math.max(largest, view.queue.bytes)
+        // Before these are read another job arrives that goes before all others, two hundred times.
+        if (isBusyBoard && early.size < 200) post()
+        return ids.map((id) => stored(id, 1_000, early.has(id) ? 'HIGH' : 'NORMAL'))
+      },
     },
-  }
+  })
   const failures: Error[] = []
   const ignore = () => undefined
   const onError = (error: Error) => failures.push(error)
@@ -104,7 +107,7 @@ test('a window that grows for a caller keeps to its bytes while postings keep ar
     onError,
   }
   const { signal } = new AbortController()
-  const view = new LiveView({ backend: backend as Backend, listener, unacceptedAfter: 0, signal })
+  const view = new LiveView({ backend, listener, unacceptedAfter: 0, signal })
   view.hold()
   const post = () => {
     nextOrder -= 1

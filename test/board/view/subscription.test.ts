@@ -4,13 +4,14 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { JobBoard } from '../../../src/board/api/job-board.ts'
 import { MemoryBackend, memorySpace } from '../../../src/board/backends/memory/index.ts'
-import type { Backend, BoardListing } from '../../../src/board/contract/index.ts'
+import type { BackendChanges, BackendJobs, BoardListing } from '../../../src/board/contract/index.ts'
 import { openBoard } from '../../../src/board/index.ts'
 import { LiveView } from '../../../src/board/view/live-view.ts'
 import { Subscription } from '../../../src/board/view/subscription.ts'
 import { createDeferred } from '../../../src/core/async/abort.ts'
 import { NotConnected } from '../../../src/core/errors.ts'
 import { nextEvent, recordEvents, rejectionOf } from '../events.ts'
+import { fakeBackend, overrideRole } from '../override-role.ts'
 
 const away = () => new NotConnected('there is no connection')
 
@@ -30,7 +31,7 @@ describe('a subscription', () => {
   }) {
     const calls: string[] = []
     const subscription: Subscription = new Subscription({
-      backend: {
+      changes: {
         subscribe: async () => {
           const error = failures.shift()
           calls.push(error ? 'failed' : 'subscribed')
@@ -122,16 +123,13 @@ describe('a view', () => {
   const NO_IDS: ReadonlySet<string> = new Set()
   const LISTING: BoardListing = { jobs: [], claimed: NO_IDS, trashed: NO_IDS, cancelled: NO_IDS }
 
-  function viewOf(parts: Partial<Backend>) {
+  function viewOf({ changes, jobs }: { changes?: Partial<BackendChanges>; jobs?: Partial<BackendJobs> }) {
     const events: string[] = []
-    const backend: Partial<Backend> = {
-      subscribe: async () => undefined,
-      unsubscribe: async () => undefined,
-      now: () => Date.now(),
-      read: async (ids) => ids.map(() => undefined),
-      list: async () => LISTING,
-      ...parts,
-    }
+    const backend = fakeBackend({
+      changes: { subscribe: async () => undefined, unsubscribe: async () => undefined, ...changes },
+      clock: { now: () => Date.now() },
+      jobs: { read: async (ids) => ids.map(() => undefined), list: async () => LISTING, ...jobs },
+    })
     const listener = {
       jobChanged: (event: string, { id }: { id?: string | undefined }, { isEarlier }: { isEarlier: boolean }) => {
         if (!isEarlier) events.push(`${event} ${id}`)
@@ -144,13 +142,13 @@ describe('a view', () => {
       onError: () => undefined,
     }
     const { signal } = new AbortController()
-    const view = new LiveView({ backend: backend as Backend, listener, unacceptedAfter: 0, signal })
+    const view = new LiveView({ backend, listener, unacceptedAfter: 0, signal })
     return { view, events, backend }
   }
 
   test('is not current before its subscription succeeds, although a listing of a gap was read', async () => {
     const subscribed = createDeferred()
-    const { view } = viewOf({ subscribe: () => subscribed.promise })
+    const { view } = viewOf({ changes: { subscribe: () => subscribed.promise } })
     using _held = view.hold()
     view.resync()
     for (let turns = 0; turns < 20; turns += 1) await turn()
@@ -163,9 +161,11 @@ describe('a view', () => {
   test('that cannot be listed without a connection says so at once, and is entered later', async () => {
     let isAway = true
     const { view } = viewOf({
-      list: async () => {
-        if (isAway) throw away()
-        return LISTING
+      jobs: {
+        list: async () => {
+          if (isAway) throw away()
+          return LISTING
+        },
       },
     })
     using _held = view.hold()
@@ -187,11 +187,13 @@ describe('a view', () => {
   test('emits what happens while it is opened, and nothing that was before', async () => {
     const listed = createDeferred()
     const { view, events } = viewOf({
-      list: async () => {
-        await listed.promise
-        return { ...LISTING, jobs: ['job1', 'job2', 'job3'], claimed: new Set(['job2', 'job3']) }
+      jobs: {
+        list: async () => {
+          await listed.promise
+          return { ...LISTING, jobs: ['job1', 'job2', 'job3'], claimed: new Set(['job2', 'job3']) }
+        },
+        read: async (ids) => ids.map((id) => ({ id, error: new Error('not needed here') })),
       },
-      read: async (ids) => ids.map((id) => ({ id, error: new Error('not needed here') })),
     })
     using _held = view.hold()
     view.resync()
@@ -208,11 +210,12 @@ test('a job that ends between the subscription and the first listing of a view e
   const name = randomUUID()
   const backend = new MemoryBackend({ uri: `memory:${name}`, space: memorySpace(name) })
   const listed = createDeferred()
-  const list = backend.list.bind(backend)
-  backend.list = async () => {
-    await listed.promise
-    return list()
-  }
+  overrideRole(backend, 'jobs', (jobs) => ({
+    list: async () => {
+      await listed.promise
+      return jobs.list()
+    },
+  }))
   await using board = new JobBoard(backend, { who: 'who' })
   await board.open()
   await using other = await openBoard(`memory:${name}`)
@@ -231,13 +234,14 @@ describe('a board whose subscription fails at first', () => {
   async function boardAfter(failures: number): Promise<JobBoard> {
     const name = `subscription-${failures}-${Math.random()}`
     const backend = new MemoryBackend({ uri: `memory:${name}`, space: memorySpace(name) })
-    const subscribe = backend.subscribe.bind(backend)
     let left = failures
-    backend.subscribe = async () => {
-      left -= 1
-      if (left >= 0) throw away()
-      return subscribe()
-    }
+    overrideRole(backend, 'changes', (changes) => ({
+      subscribe: async () => {
+        left -= 1
+        if (left >= 0) throw away()
+        return changes.subscribe()
+      },
+    }))
     const board = new JobBoard(backend, { who: 'who' })
     await board.open()
     return board

@@ -1,7 +1,7 @@
 /** When a flow that no conductor knows stops blocking resources, by a clock that is turned by hand. */
 import { expect, onTestFinished, test, vi } from 'vitest'
 import type { BoardOptions } from '../../../src/board/api/options.ts'
-import { MemoryBackend } from '../../../src/board/backends/memory/index.ts'
+import { MemoryEntities } from '../../../src/board/backends/memory/entities.ts'
 import type { JobBoard, Resources } from '../../../src/board/index.ts'
 import { memoryTestBackend } from '../../../src/board/internal.ts'
 import type { Duration } from '../../../src/core/time.ts'
@@ -194,7 +194,7 @@ test('with 0 it blocks only until the conductors were looked at', async () => {
 })
 
 test('no change reads conductors, and who only posts, looks and listens to the usual events never does', async () => {
-  const entities = vi.spyOn(MemoryBackend.prototype, 'entities')
+  const entities = vi.spyOn(MemoryEntities.prototype, 'list')
   onTestFinished(() => entities.mockRestore())
   const place = await scene()
   await place.poster.registerEntity(NEW)
@@ -243,7 +243,7 @@ test('conductors that cannot be read are asked again', async () => {
   const board = await blocked(place)
   const errors: Error[] = []
   board.on('error', ({ error }) => errors.push(error))
-  const entities = vi.spyOn(MemoryBackend.prototype, 'entities').mockRejectedValueOnce(new Error('odd'))
+  const entities = vi.spyOn(MemoryEntities.prototype, 'list').mockRejectedValueOnce(new Error('odd'))
   onTestFinished(() => entities.mockRestore())
   await place.pass('1h')
   expect(await claimable(board)).toEqual([])

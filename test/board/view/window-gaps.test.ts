@@ -1,16 +1,14 @@
 /** What changes on a long board while it is listed: a backend that answers when it is told to. */
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
-import type { Backend, StoredJob } from '../../../src/board/contract/index.ts'
+import type { BackendSections, JobSummary, StoredJob } from '../../../src/board/contract/index.ts'
 import { SuspectPlace } from '../../../src/board/queue/suspect-place.ts'
 import { LiveView } from '../../../src/board/view/live-view.ts'
 import { createDeferred } from '../../../src/core/async/abort.ts'
 import { NotConnected } from '../../../src/core/errors.ts'
+import { fakeBackend } from '../override-role.ts'
 
-type Sections = NonNullable<Backend['sections']>
-type Spot = Awaited<ReturnType<Sections['claimed']>>[number]
-
-const spot = (n: number, more: Partial<Spot> = {}): Spot => ({
+const spot = (n: number, more: Partial<JobSummary> = {}): JobSummary => ({
   id: `job${n}`,
   order: BigInt(n),
   priority: 'NORMAL',
@@ -36,9 +34,9 @@ function stored(n: number, more: Partial<StoredJob['posting']> = {}): StoredJob 
 }
 
 /** A view of three jobs, whose backend has whatever `answers` say. */
-function viewOf(answers: Partial<Sections>) {
+function viewOf(answers: Partial<BackendSections>) {
   const happened: string[] = []
-  const sections: Partial<Sections> = {
+  const sections: Partial<BackendSections> = {
     window: 3,
     windowBytes: 1_000,
     claimed: async () => [],
@@ -47,12 +45,12 @@ function viewOf(answers: Partial<Sections>) {
     delayed: async () => [],
     ...answers,
   }
-  const backend: Partial<Backend> = {
-    subscribe: async () => undefined,
-    now: () => Date.now(),
-    read: async (ids) => ids.map((id) => stored(Number(id.slice('job'.length)))),
-    sections: sections as Sections,
-  }
+  const backend = fakeBackend({
+    changes: { subscribe: async () => undefined },
+    clock: { now: () => Date.now() },
+    jobs: { read: async (ids) => ids.map((id) => stored(Number(id.slice('job'.length)))) },
+    sections,
+  })
   const listener = {
     jobChanged: (event: string, { id }: { id?: string | undefined }, { isEarlier }: { isEarlier: boolean }) => {
       if (!isEarlier) happened.push(`${event} ${id}`)
@@ -65,7 +63,7 @@ function viewOf(answers: Partial<Sections>) {
     onError: (error: Error) => happened.push(`failed ${error.message}`),
   }
   const { signal } = new AbortController()
-  const view = new LiveView({ backend: backend as Backend, listener, unacceptedAfter: 0, signal })
+  const view = new LiveView({ backend, listener, unacceptedAfter: 0, signal })
   view.hold()
   return { view, happened, sections, backend }
 }
@@ -132,7 +130,7 @@ describe('while a long board is listed', () => {
     view.resync()
     await view.whenSettled()
     Object.assign(sections, { statusOf: async () => ['trashed'] })
-    Object.assign(backend, { read: async () => [undefined] })
+    backend.jobs.read = async () => [undefined]
     const ended = view.byUuid(stored(2).posting.uuid)
     if (!ended) throw new Error('job2 is not in the view')
     view.apply([{ kind: 'updated', id: 'job2' }])
@@ -153,7 +151,7 @@ describe('a window of few bytes', () => {
         return { jobs: rest.slice(0, limit), end: rest.length <= limit, at: Date.now() }
       },
     })
-    Object.assign(backend, { read: async (ids: string[]) => heavy(ids) })
+    backend.jobs.read = async (ids) => heavy(ids)
     view.resync()
     await view.whenSettled()
     expect(view.queue.bytes).toBeLessThanOrEqual(1_000)
@@ -171,7 +169,7 @@ describe('a window of few bytes', () => {
         return { jobs: rest.slice(0, limit), end: rest.length <= limit, at: Date.now() }
       },
     })
-    Object.assign(backend, { read: async (ids: string[]) => heavy(ids) })
+    backend.jobs.read = async (ids) => heavy(ids)
     view.resync()
     await view.whenSettled()
     while (await view.readOn());

@@ -37,7 +37,7 @@ async function openBackend(): Promise<Backend> {
 
 /** Returns the time of the servers at which the job was claimed: a claimed job is not written again until its claim ends. */
 async function grantTime(claim: Claim): Promise<number | undefined> {
-  const read = () => backend.read([parseReference(claim.job.ref).id ?? ''])
+  const read = () => backend.jobs.read([parseReference(claim.job.ref).id ?? ''])
   const [stored] = await retry(read, LOST_CONNECTION)
   return stored && 'writtenAt' in stored && isHeld(claim) ? stored.writtenAt : undefined
 }

@@ -3,7 +3,7 @@ import { abortAfter, Condition, followSignals, rejectOnAbort } from '../../../co
 import { keepAlive } from '../../../core/async/lifecycle.ts'
 import { NotConnected, Timeout } from '../../../core/errors.ts'
 import { withinTime } from '../../../core/time.ts'
-import type { BatchStore } from '../../contract/index.ts'
+import type { BackendBatches } from '../../contract/index.ts'
 import { type StoredBatch, toBatchState } from '../../model/job-batch.ts'
 import type { WaitOptions } from '../options.ts'
 
@@ -20,12 +20,12 @@ interface Watched {
 }
 
 export class BatchWaits {
-  readonly #toStore: () => BatchStore | undefined
+  readonly #toStore: () => BackendBatches | undefined
   /** Fires when the board is closed. */
   readonly #signal: AbortSignal
   readonly #watched = new Map<string, Watched>()
 
-  constructor(options: { readonly store: () => BatchStore | undefined; readonly signal: AbortSignal }) {
+  constructor(options: { readonly store: () => BackendBatches | undefined; readonly signal: AbortSignal }) {
     this.#toStore = options.store
     this.#signal = options.signal
   }

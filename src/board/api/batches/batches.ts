@@ -4,7 +4,7 @@ import { Duplicate, InvalidArgument, InvalidState, NotFound, UnsupportedCapabili
 import type { Logger } from '../../../core/log.ts'
 import { assertOptions } from '../../../core/options.ts'
 import { backoffDelay, sleep } from '../../../core/time.ts'
-import type { Backend, BatchStore } from '../../contract/index.ts'
+import type { Backend, BackendBatches } from '../../contract/index.ts'
 import { decodeBatch, encodeBatch } from '../../model/job-batch.ts'
 import { unknownBatchError } from '../../model/post-batch.ts'
 import type { DependencyResolver } from '../dependency-resolver.ts'
@@ -79,7 +79,7 @@ export class Batches {
   async create(options: BatchOptions): Promise<Batch> {
     const { poster, who, backend } = this.#parts
     const store = this.#store
-    const definition = await toBatchDefinition(options, { poster, who, now: backend.now() })
+    const definition = await toBatchDefinition(options, { poster, who, now: backend.clock.now() })
     const { uuid } = definition
     const bytes = encodeBatch(definition)
     for (let attempt = 1; ; attempt += 1) {
@@ -150,7 +150,7 @@ export class Batches {
     const jobs: TrashedJob[] = []
     for (let from = 0; from < ids.length; from += JOBS_AT_ONCE) {
       const part = ids.slice(from, from + JOBS_AT_ONCE)
-      const entries = await Promise.all(part.map((id) => this.#parts.backend.trashedEntry(id)))
+      const entries = await Promise.all(part.map((id) => this.#parts.backend.trash.entry(id)))
       jobs.push(...entries.flatMap((entry) => (entry ? [new TrashedJob(entry)] : [])))
     }
     return jobs
@@ -182,7 +182,7 @@ export class Batches {
   }
 
   /** @throws UnsupportedCapability */
-  get #store(): BatchStore {
+  get #store(): BackendBatches {
     const { batches, uri } = this.#parts.backend
     if (batches) return batches
     throw new UnsupportedCapability(`board ${uri} does not support batches`, { capability: 'batches' })

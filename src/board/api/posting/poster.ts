@@ -148,7 +148,7 @@ export class Poster {
     if (client !== undefined) return this.#postInTransaction(client, request, asked)
     let before: KeyTaken | undefined
     const { epoch } = this.#view
-    let posted = await this.#backend.post(request)
+    let posted = await this.#backend.jobs.post(request)
     while (!posted.created) {
       if ('gone' in posted) return posted
       const { found, job } = await this.#findTaker(posted, asked)
@@ -157,7 +157,7 @@ export class Poster {
       // A job that has become unreadable is still on the board.
       if (isOrphaned && (found || (await this.#mayHideJobs()))) throw this.#unreadableKeyError(posting)
       before = found?.stored ? undefined : posted
-      posted = await this.#backend.post(isOrphaned ? { ...request, takeOver: posted.revision } : request)
+      posted = await this.#backend.jobs.post(isOrphaned ? { ...request, takeOver: posted.revision } : request)
     }
     return new PostedJob(this.#toEntry(request, posted, { epoch }), { posting })
   }
@@ -209,7 +209,7 @@ export class Poster {
   async #writeTogether(posts: readonly PostRequest[]): Promise<PostedJob[] | { readonly gone: readonly string[] }> {
     const { epoch } = this.#view
     const { uri } = this.#backend
-    const written = await this.#backend.write({ changes: [], posts })
+    const written = await this.#backend.records.write({ changes: [], posts })
     if (written?.done === false) {
       if ('gone' in written.conflict) return { gone: written.conflict.gone }
       const key = 'key' in written.conflict ? written.conflict.key : ''
@@ -325,7 +325,7 @@ export class Poster {
     { posting, after = [] }: PostRequest,
     { revision, order, bytes }: Posted & { created: true },
   ): Omit<StoredJob, 'id'> {
-    const now = this.#backend.now()
+    const now = this.#backend.clock.now()
     const waits = after.length > 0 ? { waits: true as const } : {}
     return { posting, revision, order, postedAt: now, writtenAt: now, bytes, ...waits }
   }

@@ -76,9 +76,9 @@ export class TakenKeys {
 
   /** Returns whether the job was doomed, and has ended now: its key is free. */
   async #hasEnded({ id, posting }: StoredJob): Promise<boolean> {
-    if (!isDoomed(posting) || !(await this.#backend.cancellation(id))) return false
+    if (!isDoomed(posting) || !(await this.#backend.signals.cancellation(id))) return false
     await this.#endDoomed(id)
-    const [left] = await this.#backend.read([id])
+    const [left] = await this.#backend.jobs.read([id])
     return left === undefined
   }
 
@@ -86,20 +86,20 @@ export class TakenKeys {
     const backend = this.#backend
     const { id = '' } = entry
     const [[stored], cancellation] = await Promise.all([
-      backend.read([id]),
-      backend.cancellation(id),
-      backend.readClock(),
+      backend.jobs.read([id]),
+      backend.signals.cancellation(id),
+      backend.clock.read(),
     ])
     if (!stored || !('posting' in stored)) return undefined
     const { posting: current, revision } = stored
     if (current.runs > 0 || current.reserved || cancellation)
       return { entry, posting: current, taken: { because: 'running' } }
     assertReplaceable(current, asked)
-    const now = backend.now()
+    const now = backend.clock.now()
     const posting = toReplacement(stored, asked, { elapsedMs: Math.max(0, now - stored.postedAt) })
     try {
       const window = asked.keyFor === undefined ? {} : { window: asked.keyFor }
-      const replaced = await backend.replace({ id, revision, keyRevision: taken.revision, posting, ...window })
+      const replaced = await backend.keys.replace({ id, revision, keyRevision: taken.revision, posting, ...window })
       // A view may have read a later posting by now.
       if ((entry.stored?.revision ?? 0) < replaced.revision)
         this.#view.addOwnWrite(entry, { ...replaced, posting, writtenAt: now })
@@ -112,7 +112,7 @@ export class TakenKeys {
 
   /** Returns the job that has left the board, as far as the trash and the history know it. Takes one or two round trips. */
   async readEnded(uuid: string, id: string, { posting: asked }: AskedPost): Promise<TakenJob> {
-    const [trashed, [ended]] = await Promise.all([this.#backend.trashedEntry(id), this.#backend.endedJobs([uuid])])
+    const [trashed, [ended]] = await Promise.all([this.#backend.trash.entry(id), this.#backend.history.find([uuid])])
     const entry = newEntry(id, { follower: this.#view.follower })
     entry.ended = trashed ? 'TRASHED' : (ended?.outcome ?? 'COMPLETE')
     const posting = trashed?.posting ?? {

@@ -1,4 +1,6 @@
-import type { BatchChange, BatchJobs, NewBatch } from '../../contract/index.ts'
+/** The batches of a memory board. */
+import type { AlarmClock } from '../../../core/time.ts'
+import type { BackendBatches, BatchChange, BatchJobs, NewBatch, PostRequest } from '../../contract/index.ts'
 import { refusalError } from '../../contract/refusals.ts'
 import {
   type BatchStatus,
@@ -14,6 +16,8 @@ import {
   unknownBatchError,
 } from '../../model/post-batch.ts'
 import type { Posting } from '../../model/posting.ts'
+import type { MemoryBoard } from './store/board.ts'
+import type { ChangeListeners } from './store/change-listeners.ts'
 
 interface MemoryBatch {
   readonly bytes: Uint8Array
@@ -30,15 +34,19 @@ type Member = Pick<Posting, 'uuid' | 'batch'>
 
 const NEW_STATUS: BatchStatus = { sealed: false, generation: 1 }
 
-export class MemoryBatches {
+export interface BatchesOptions {
+  readonly clock: AlarmClock
+  readonly changes: ChangeListeners
+}
+
+export class BatchSteps {
+  readonly #options: BatchesOptions
   readonly #batches = new Map<string, MemoryBatch>()
   /** The uuids of the batches that have ended, oldest end first. */
   readonly #ended = new Set<string>()
-  readonly #listeners = new Set<(uuid: string) => void>()
 
-  watch(listener: (uuid: string) => void): () => void {
-    this.#listeners.add(listener)
-    return () => this.#listeners.delete(listener)
+  constructor(options: BatchesOptions) {
+    this.#options = options
   }
 
   create({ uuid, bytes }: NewBatch): void {
@@ -64,11 +72,7 @@ export class MemoryBatches {
   }
 
   /** Changes the status; returns the batch, and its callback if it has ended. @throws NotFound */
-  change(
-    uuid: string,
-    change: BatchChange,
-    now: number,
-  ): { readonly batch: StoredBatch; readonly callback: Posting | undefined } {
+  change(uuid: string, change: BatchChange): { readonly batch: StoredBatch; readonly callback: Posting | undefined } {
     const batch = this.#require(uuid)
     const { status } = batch
     switch (change.kind) {
@@ -90,13 +94,13 @@ export class MemoryBatches {
         if (carried.endedAt !== undefined) this.#ended.add(uuid)
       }
     }
-    const callback = this.#endIfEmpty(uuid, batch, now)
-    this.#notify(uuid)
+    const callback = this.#endIfEmpty(uuid, batch)
+    this.#options.changes.notifyBatch(uuid)
     return { batch: toStored(uuid, batch), callback }
   }
 
   /** @throws NotFound, InvalidState, Duplicate if a batch refuses one of the jobs, which are posted together */
-  assertTakes(posts: readonly { readonly posting: Posting; readonly member?: string | undefined }[]): void {
+  assertTakes(posts: readonly Pick<PostRequest, 'posting' | 'member'>[]): void {
     const names = new Set<string>()
     for (const { posting, member } of posts) {
       const { uuid, batch: name } = posting
@@ -120,11 +124,11 @@ export class MemoryBatches {
   }
 
   /** Counts a job that has ended; returns the callback if the batch has ended with it. */
-  end({ uuid, batch: name }: Member, ended: { id: string; trashed: boolean; now: number }): Posting | undefined {
+  end({ uuid, batch: name }: Member, ended: { readonly id: string; readonly trashed: boolean }): Posting | undefined {
     const batch = name === undefined ? undefined : this.#batches.get(name)
     if (!(name !== undefined && batch?.open.delete(uuid))) return undefined
     if (ended.trashed) batch.failed.add(ended.id)
-    return this.#endIfEmpty(name, batch, ended.now)
+    return this.#endIfEmpty(name, batch)
   }
 
   /** @throws Duplicate if a job with the uuid of one that is to be restored is open in its batch */
@@ -139,7 +143,7 @@ export class MemoryBatches {
     if (!(name !== undefined && batch?.failed.delete(id))) return
     batch.open.add(uuid)
     if (batch.status.endedAt !== undefined) batch.status = this.#toReopened(name, batch, { sealed: true })
-    this.#notify(name)
+    this.#options.changes.notifyBatch(name)
   }
 
   #toReopened(uuid: string, { status }: MemoryBatch, { sealed }: { readonly sealed: boolean }): BatchStatus {
@@ -148,17 +152,17 @@ export class MemoryBatches {
     return { sealed, generation: endedAt === undefined ? generation : generation + 1 }
   }
 
-  #endIfEmpty(uuid: string, batch: MemoryBatch, now: number): Posting | undefined {
+  #endIfEmpty(uuid: string, batch: MemoryBatch): Posting | undefined {
     const { status, open } = batch
     if (!status.sealed || status.endedAt !== undefined || open.size > 0) return undefined
-    batch.status = { ...status, endedAt: now }
+    batch.status = { ...status, endedAt: this.#options.clock.now() }
     this.#ended.add(uuid)
     const [oldest] = this.#ended
     if (this.#ended.size > MAX_ENDED_BATCHES && oldest !== undefined) {
       this.#ended.delete(oldest)
       this.#batches.delete(oldest)
     }
-    this.#notify(uuid)
+    this.#options.changes.notifyBatch(uuid)
     return toBatchCallback(decodeBatch(uuid, batch.bytes), toStored(uuid, batch))
   }
 
@@ -167,9 +171,60 @@ export class MemoryBatches {
     if (batch) return batch
     throw unknownBatchError(uuid)
   }
+}
 
-  #notify(uuid: string): void {
-    for (const listener of this.#listeners) listener(uuid)
+/** Posts the callback of a batch that has ended, if there is one. */
+interface CallbackPoster {
+  postCallback(posting: Posting | undefined): void
+}
+
+interface Steps {
+  readonly batches: BatchSteps
+  readonly jobs: CallbackPoster
+  readonly changes: ChangeListeners
+}
+
+export class MemoryBatches implements BackendBatches {
+  readonly #board: MemoryBoard<Steps>
+
+  constructor(board: MemoryBoard<Steps>) {
+    this.#board = board
+  }
+
+  async create(batch: NewBatch): Promise<void> {
+    this.#board.steps.batches.create(batch)
+  }
+
+  async find(uuid: string): Promise<StoredBatch | undefined> {
+    return this.#board.steps.batches.find(uuid)
+  }
+
+  async list({ limit }: { readonly limit: number }): Promise<readonly StoredBatch[]> {
+    return this.#board.steps.batches.newest(limit)
+  }
+
+  async change(uuid: string, change: BatchChange): Promise<StoredBatch> {
+    const { batches, jobs } = this.#board.steps
+    const { batch, callback } = batches.change(uuid, change)
+    jobs.postCallback(callback)
+    return batch
+  }
+
+  async jobs(uuid: string): Promise<BatchJobs> {
+    return this.#board.steps.batches.jobs(uuid)
+  }
+
+  async watch(uuid: string): Promise<void> {
+    const { sink } = this.#board.requireOpen()
+    const { changes } = this.#board.steps
+    const batchChanged = (changed?: string) => {
+      if (changed === uuid) sink.batchChanged(uuid)
+    }
+    this.#board.watch(`batch: ${uuid}`, () => changes.add({ batchChanged }))
+  }
+
+  async unwatch(uuid: string): Promise<void> {
+    this.#board.unwatch(`batch: ${uuid}`)
   }
 }
 

@@ -1,11 +1,24 @@
 /** The dependencies between jobs of a memory board that are not met. */
+import { type BackendDependencies, type KnownDependencies, MAX_SHOWN_DEPENDENCIES } from '../../contract/index.ts'
 import type { Dependency, DependencyEnd } from '../../model/dependencies.ts'
+import type { MemoryBoard } from './store/board.ts'
+import type { JobRows } from './store/rows.ts'
 
-export class MemoryDependencies {
+export class DependencySteps {
+  readonly #rows: JobRows
   /** The jobs that depend on each job, and when the dependency is met. */
   readonly #dependents = new Map<string, Map<string, DependencyEnd>>()
   /** The jobs on which each job still depends. */
   readonly #waitsFor = new Map<string, Set<string>>()
+
+  constructor(rows: JobRows) {
+    this.#rows = rows
+  }
+
+  /** Returns the ids of jobs that have left the board. */
+  findGone(after: readonly Dependency[]): readonly string[] {
+    return after.flatMap(({ id }) => (this.#rows.find(id) ? [] : [id]))
+  }
 
   add(id: string, after: readonly Dependency[]): void {
     if (after.length === 0) return
@@ -21,12 +34,14 @@ export class MemoryDependencies {
     return this.#waitsFor.has(id)
   }
 
-  waitsFor(id: string): readonly string[] {
-    return [...(this.#waitsFor.get(id) ?? [])]
-  }
-
-  dependentsOf(id: string): readonly string[] {
-    return [...(this.#dependents.get(id)?.keys() ?? [])]
+  /** Returns the ids of the jobs for which a job waits, and the ids of the jobs that wait for it. */
+  of(id: string): KnownDependencies {
+    const waitsFor = [...(this.#waitsFor.get(id) ?? [])]
+    const dependents = [...(this.#dependents.get(id)?.keys() ?? [])]
+    return {
+      waitsFor: waitsFor.slice(0, MAX_SHOWN_DEPENDENCIES),
+      dependents: dependents.slice(0, MAX_SHOWN_DEPENDENCIES),
+    }
   }
 
   /** Removes a job that has ended; returns the jobs that have become ready, and those that are to be cancelled because of its end. */
@@ -49,5 +64,17 @@ export class MemoryDependencies {
       return true
     })
     return { ready, failed }
+  }
+}
+
+export class MemoryDependencies implements BackendDependencies {
+  readonly #board: MemoryBoard<{ readonly dependencies: DependencySteps }>
+
+  constructor(board: MemoryBoard<{ readonly dependencies: DependencySteps }>) {
+    this.#board = board
+  }
+
+  async of(id: string): Promise<KnownDependencies> {
+    return this.#board.steps.dependencies.of(id)
   }
 }

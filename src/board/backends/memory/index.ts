@@ -1,2 +1,2 @@
-export { MemoryBackend, memorySpace } from './backend.ts'
-export { MemorySpace } from './space.ts'
+export { MemoryBackend } from './backend.ts'
+export { MemorySpace, memorySpace } from './space.ts'

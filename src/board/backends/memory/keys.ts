@@ -1,4 +1,10 @@
 /** The keys of a memory board, with their windows. */
+import type { AlarmClock } from '../../../core/time.ts'
+import type { BackendKeys, Replaced, ReplaceRequest } from '../../contract/index.ts'
+import { toCountedBytes } from '../../model/posting.ts'
+import type { MemoryBoard } from './store/board.ts'
+import type { ChangeListeners } from './store/change-listeners.ts'
+import { ENCODING, encodeWithinLimit, type JobRows, toKept } from './store/rows.ts'
 
 /** The job of a key, and when its window is over, in milliseconds on the board's clock; absent without a window. */
 interface HeldKey {
@@ -17,16 +23,20 @@ export interface KeyHolder {
 /** The number of keys without a job that each post examines: their windows may be over. */
 const EXAMINED_PER_POST = 2
 
-export class MemoryKeys {
+export interface KeysOptions {
+  readonly clock: Pick<AlarmClock, 'now'>
+  readonly rows: JobRows
+  readonly changes: ChangeListeners
+}
+
+export class KeySteps {
+  readonly #options: KeysOptions
   readonly #held = new Map<string, HeldKey>()
   /** The keys with a window whose jobs have left the board. */
   readonly #withoutJob = new Set<string>()
-  readonly #isOnBoard: (id: string) => boolean
-  readonly #now: () => number
 
-  constructor(options: { readonly isOnBoard: (id: string) => boolean; readonly now: () => number }) {
-    this.#isOnBoard = options.isOnBoard
-    this.#now = options.now
+  constructor(options: KeysOptions) {
+    this.#options = options
   }
 
   /** Returns the job that has the key; undefined if the key can be taken. */
@@ -34,7 +44,7 @@ export class MemoryKeys {
     const held = key === undefined ? undefined : this.#held.get(key)
     if (!held) return undefined
     const { id, uuid, until = 0 } = held
-    if (this.#isOnBoard(id)) return { uuid }
+    if (this.#options.rows.find(id)) return { uuid }
     return until > this.#now() ? { uuid, inWindowOf: id } : undefined
   }
 
@@ -53,6 +63,18 @@ export class MemoryKeys {
     else this.#held.delete(key)
   }
 
+  /** Replaces the posting of a job that waits, with the bytes of the new one. @throws NotFound, Unclaimable */
+  replace({ id, revision, posting, window }: ReplaceRequest, bytes: Uint8Array): Replaced {
+    const { rows, changes } = this.#options
+    const row = rows.requireUnclaimed(id, revision)
+    rows.write(row, bytes)
+    row.posting = toKept(posting)
+    if (posting.key !== undefined) this.take(posting.key, { id, uuid: posting.uuid }, window)
+    changes.notify({ kind: 'updated', id })
+    rows.setAlarms(row, posting)
+    return { revision: row.revision, bytes: toCountedBytes(bytes, ENCODING) }
+  }
+
   /** Removes keys whose windows are over. The others are examined again after all that are behind them. */
   #removeOver(): void {
     let left = EXAMINED_PER_POST
@@ -65,8 +87,24 @@ export class MemoryKeys {
     }
   }
 
+  #now(): number {
+    return this.#options.clock.now()
+  }
+
   /** The number of keys that are kept, for tests. */
   get size(): number {
     return this.#held.size
+  }
+}
+
+export class MemoryKeys implements BackendKeys {
+  readonly #board: MemoryBoard<{ readonly keys: KeySteps }>
+
+  constructor(board: MemoryBoard<{ readonly keys: KeySteps }>) {
+    this.#board = board
+  }
+
+  async replace(request: ReplaceRequest): Promise<Replaced> {
+    return this.#board.steps.keys.replace(request, encodeWithinLimit(request.posting))
   }
 }

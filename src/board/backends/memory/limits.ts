@@ -1,3 +1,6 @@
+/** What claims of a memory board, and calls outside of claims, have taken of limits. */
+import type { AlarmClock } from '../../../core/time.ts'
+import type { BackendLimits } from '../../contract/index.ts'
 import { refusalError } from '../../contract/refusals.ts'
 import {
   type ClaimLimits,
@@ -12,8 +15,10 @@ import {
   takeTokensInOrder,
   toArrivalAt,
 } from '../../model/limits.ts'
+import type { MemoryBoard } from './store/board.ts'
 
-export class MemoryLimits {
+export class LimitSteps {
+  readonly #clock: Pick<AlarmClock, 'now'>
   /** Changes with every change of a limit. */
   #revision = 0
   /** The number of jobs that hold a slot of each key. */
@@ -21,6 +26,10 @@ export class MemoryLimits {
   /** The keys of which each job holds a slot. */
   readonly #held = new Map<string, readonly string[]>()
   readonly #arrivals = new Map<string, TakenTokens>()
+
+  constructor(clock: Pick<AlarmClock, 'now'>) {
+    this.#clock = clock
+  }
 
   get revision(): number {
     return this.#revision
@@ -35,8 +44,9 @@ export class MemoryLimits {
    *
    * @throws LimitsChanged, LimitReached
    */
-  take(id: string, { revision, wants }: ClaimLimits, nowMs: number): { key: string; arrivalMs: number }[] {
+  take(id: string, { revision, wants }: ClaimLimits): { key: string; arrivalMs: number }[] {
     if (revision !== this.#revision) throw refusalError(id, { why: 'limits' })
+    const nowMs = this.#clock.now()
     // A changed rate counts from the first request by it, also from one that is refused.
     for (const { key, rate } of wants) if (rate) this.#applyRate(key, rate, nowMs)
     const arrivals = wants.flatMap(({ key, concurrency, rate }) => {
@@ -56,9 +66,10 @@ export class MemoryLimits {
   }
 
   /** Takes tokens for calls outside of claims. @throws LimitsChanged */
-  takeTokens({ key, revision, rate, costs }: TokenRequest, nowMs: number): TokensTaken {
+  takeTokens({ key, revision, rate, costs }: TokenRequest): TokensTaken {
     if (revision !== this.#revision) throw refusalError(`limit ${key}`, { why: 'limits' })
     if (!rate) return { taken: 0 }
+    const nowMs = this.#clock.now()
     const { arrivalMs, ...answer } = takeTokensInOrder(this.#applyRate(key, rate, nowMs), { rate, costs }, nowMs)
     if (answer.taken > 0 && arrivalMs !== undefined) this.#arrivals.set(key, { arrivalMs, rate })
     this.#forgetArrivals(nowMs, 2)
@@ -104,6 +115,26 @@ export class MemoryLimits {
       this.#arrivals.delete(key)
       if (taken.arrivalMs > nowMs) this.#arrivals.set(key, taken)
     }
+  }
+}
+
+export class MemoryLimits implements BackendLimits {
+  readonly #board: MemoryBoard<{ readonly limits: LimitSteps }>
+
+  constructor(board: MemoryBoard<{ readonly limits: LimitSteps }>) {
+    this.#board = board
+  }
+
+  async revision(): Promise<number> {
+    return this.#board.steps.limits.revision
+  }
+
+  async use(keys?: readonly string[]): Promise<readonly LimitUse[]> {
+    return this.#board.steps.limits.use(keys)
+  }
+
+  async takeTokens(request: TokenRequest): Promise<TokensTaken> {
+    return this.#board.steps.limits.takeTokens(request)
   }
 }
 

@@ -1,16 +1,31 @@
-/** The records of a memory board. */
-import type { RecordChange, RecordName, StoredRecord } from '../../model/record.ts'
+/** The records of a memory board, which change together with posts. */
+import type { BackendRecords, WriteRequest, Written } from '../../contract/index.ts'
+import { changesLimits, type RecordChange, type RecordName, type StoredRecord } from '../../model/record.ts'
+import type { BatchSteps } from './batches.ts'
+import type { DependencySteps } from './dependencies.ts'
+import type { JobSteps } from './jobs.ts'
+import type { KeySteps } from './keys.ts'
+import type { LimitSteps } from './limits.ts'
+import type { MemoryBoard } from './store/board.ts'
+import type { ChangeListeners } from './store/change-listeners.ts'
+import { type EncodedPost, encodePost } from './store/rows.ts'
 
-export class MemoryRecords {
+export interface RecordsOptions {
+  readonly changes: ChangeListeners
+  readonly jobs: JobSteps
+  readonly keys: KeySteps
+  readonly dependencies: DependencySteps
+  readonly batches: BatchSteps
+  readonly limits: LimitSteps
+}
+
+export class RecordSteps {
+  readonly #options: RecordsOptions
   readonly #kinds = new Map<string, Map<string, StoredRecord>>()
-  readonly #listeners = new Set<(names: readonly RecordName[]) => void>()
   #revision = 0
 
-  watch(listener: (names: readonly RecordName[]) => void): () => void {
-    this.#listeners.add(listener)
-    return () => {
-      this.#listeners.delete(listener)
-    }
+  constructor(options: RecordsOptions) {
+    this.#options = options
   }
 
   list(kind: string): StoredRecord[] {
@@ -21,18 +36,28 @@ export class MemoryRecords {
     return this.#kinds.get(kind)?.get(id)
   }
 
-  /** Returns the first record that is at another revision than its change expects. */
-  findConflict(changes: readonly RecordChange[]): RecordName | undefined {
-    return changes.find((change) => this.get(change)?.revision !== change.revision)
-  }
-
-  /** Carries the changes out; returns the new revisions. */
-  apply(changes: readonly RecordChange[]): (number | undefined)[] {
+  /** Changes records and posts jobs, or does nothing of it. @throws NotFound, InvalidState, Duplicate if a batch refuses a post */
+  write(changes: readonly RecordChange[], posts: readonly EncodedPost[]): Written {
+    const { jobs, keys, dependencies, batches, limits } = this.#options
+    const conflict = changes.find((change) => this.get(change)?.revision !== change.revision)
+    if (conflict) return { done: false, conflict: { kind: conflict.kind, id: conflict.id } }
+    const requests = posts.map(({ request }) => request)
+    const names = new Set<string>()
+    for (const { key } of requests.map(({ posting }) => posting)) {
+      if (key === undefined) continue
+      if (names.has(key) || keys.holderOf(key)) return { done: false, conflict: { key } }
+      names.add(key)
+    }
+    const gone = dependencies.findGone(requests.flatMap(({ after = [] }) => after))
+    if (gone.length > 0) return { done: false, conflict: { gone } }
+    batches.assertTakes(requests)
+    if (changesLimits(changes)) limits.noteChange()
     const revisions = changes.map((change) => this.#apply(change))
-    if (changes.length > 0) for (const listener of this.#listeners) listener(changes)
-    return revisions
+    if (changes.length > 0) this.#options.changes.notifyRecords(changes)
+    return { done: true, revisions, posted: posts.map((post) => jobs.post(post)) }
   }
 
+  /** Carries a change out; returns the new revision, undefined for a removal. */
   #apply({ kind, id, bytes }: RecordChange): number | undefined {
     const ofKind = this.#kinds.get(kind) ?? new Map<string, StoredRecord>()
     this.#kinds.set(kind, ofKind)
@@ -43,5 +68,39 @@ export class MemoryRecords {
     }
     ofKind.set(id, { kind, id, bytes: Uint8Array.from(bytes), revision: this.#revision })
     return this.#revision
+  }
+}
+
+export class MemoryRecords implements BackendRecords {
+  readonly #board: MemoryBoard<{ readonly records: RecordSteps; readonly changes: ChangeListeners }>
+
+  constructor(board: MemoryBoard<{ readonly records: RecordSteps; readonly changes: ChangeListeners }>) {
+    this.#board = board
+  }
+
+  async write({ changes, posts }: WriteRequest): Promise<Written> {
+    return this.#board.steps.records.write(changes, posts.map(encodePost))
+  }
+
+  async list(kind: string): Promise<StoredRecord[]> {
+    return this.#board.steps.records.list(kind)
+  }
+
+  async get(name: RecordName): Promise<StoredRecord | undefined> {
+    return this.#board.steps.records.get(name)
+  }
+
+  async watch(kind: string): Promise<void> {
+    const { sink } = this.#board.requireOpen()
+    const { changes } = this.#board.steps
+    const records = (names: readonly RecordName[]) => {
+      const watched = names.filter((name) => name.kind === kind)
+      if (watched.length > 0) sink.records(watched)
+    }
+    this.#board.watch(`records: ${kind}`, () => changes.add({ records }))
+  }
+
+  async unwatch(kind: string): Promise<void> {
+    this.#board.unwatch(`records: ${kind}`)
   }
 }

@@ -1,24 +1,20 @@
 /** Opens Postgres boards by URI: `postgres://user:password@host:5432/database?board=NAME&schema=jobboard&sessionTimeout=30s&scanPeriod=10s&window=10000&…` */
 import { InvalidArgument } from '../../../core/errors.ts'
-import type { Logger } from '../../../core/log.ts'
 import { type ResourceUri, readDurationParameter } from '../../../core/uri.ts'
 import { parsePostgresLocation } from '../../../postgres/index.ts'
 import type { Backend } from '../../contract/index.ts'
 import { windowSizeOf } from '../window-size.ts'
 import { PostgresBackend } from './backend.ts'
+import type { PostgresBackendOptions } from './store/board.ts'
 
-interface PostgresBoardOptions {
-  readonly who: string
-  readonly create?: boolean
-  readonly log?: Logger
-}
+type PostgresBoardOptions = Pick<PostgresBackendOptions, 'who' | 'create' | 'log'>
 
 /** The largest scan period: after a longer time without a poll, the board must be listed again. */
 const MAX_SCAN_PERIOD_MS = 30_000
 
 /** Creates the backend for a URI. @throws InvalidArgument for an invalid address or parameter */
 export function postgresBackend(uri: ResourceUri, { who, create, log }: PostgresBoardOptions): Backend {
-  const place = parsePostgresLocation(uri, [
+  const location = parsePostgresLocation(uri, [
     'board',
     'sessionTimeout',
     'scanPeriod',
@@ -36,7 +32,7 @@ export function postgresBackend(uri: ResourceUri, { who, create, log }: Postgres
   if (advisoryLocks !== 'on' && advisoryLocks !== 'off')
     throw new InvalidArgument(`${uri.printable}: advisoryLocks must be on or off, got ${advisoryLocks}`)
   return new PostgresBackend({
-    ...{ uri: uri.printable, location: place, board, who, sessionTimeout, scanPeriod, ...windowSizeOf(uri) },
+    ...{ uri: uri.printable, location, board, who, sessionTimeout, scanPeriod, ...windowSizeOf(uri) },
     advisoryLocks: advisoryLocks === 'on',
     ...(create === undefined ? {} : { create }),
     ...(log ? { log } : {}),

@@ -1,104 +1,138 @@
-/** Parses rows of the board's tables into the types of `Backend`. */
-import { createHash } from 'node:crypto'
-import { decode } from '../../../core/codec.ts'
-import { InvalidPosting, messageOf } from '../../../core/errors.ts'
-import { parseFailure } from '../../../core/failure.ts'
-import { isTime } from '../../../core/time.ts'
-import { decodeText, type Row } from '../../../postgres/index.ts'
-import type { Entity, StoredJob, TrashedEntry, UnreadableJob } from '../../contract/index.ts'
-import { metadataReader } from '../../model/entity-metadata.ts'
-import { decodePosting, type Posting, readSizedPosting } from '../../model/posting.ts'
-import { checkRow } from '../../model/stored.ts'
+/** Reads and watches records, and writes them together with posts: see `functions/records.sql`. */
+import { InvalidState } from '../../../core/errors.ts'
+import { decodeText, encodeText } from '../../../postgres/index.ts'
+import type { BackendRecords, Posted, WriteRequest, Written } from '../../contract/index.ts'
+import { describeWrite, type RecordChange, type RecordName, type StoredRecord } from '../../model/record.ts'
+import {
+  type BatchRefusal,
+  type EncodedPost,
+  encodePost,
+  NO_FATES,
+  type PostAnswer,
+  readFates,
+  toBatchRefusalError,
+  toPostParameters,
+  toPostResults,
+} from './commit/post-calls.ts'
+import type { BoardWriter } from './commit/writer.ts'
+import { Watches } from './connection/watches.ts'
+import type { PostgresBoard } from './store/board.ts'
+import { jobId, textDigest } from './store/rows.ts'
+import { recordsChannel } from './store/schema.ts'
 
-/** Returns the id of a job by its number. */
-export function jobId(number: number | string): string {
-  return `job${String(number).padStart(10, '0')}`
+type WriteAnswer =
+  | { readonly revisions: readonly (number | null)[]; readonly posted: PostAnswer | null }
+  | { readonly record: number }
+  | { readonly post: number }
+  | { readonly gone: readonly number[] }
+  | { readonly batch: readonly [index: number, why: BatchRefusal] }
+
+interface EncodedWrite {
+  readonly changes: readonly RecordChange[]
+  readonly posts: readonly EncodedPost[]
 }
 
-export function jobNumber(id: string): number {
-  return Number(id.slice('job'.length))
-}
+export class PostgresRecords implements BackendRecords {
+  /** The kinds of records whose changes are to be reported. */
+  readonly watches: Watches
+  readonly #board: PostgresBoard
+  readonly #writer: BoardWriter
 
-/** Returns the numbers of jobs for a query: 0, which no job has, for an id that Postgres would refuse, as users may send one. */
-export function jobNumbers(ids: readonly string[]): number[] {
-  return ids.map(jobNumber).map((number) => (isJobNumber(number) ? number : 0))
-}
+  constructor(board: PostgresBoard, writer: BoardWriter) {
+    this.#board = board
+    this.#writer = writer
+    this.watches = new Watches(board, {
+      channelOf: recordsChannel,
+      report: (payload) => (payload === undefined ? board.sink.records() : this.#reportChange(payload)),
+    })
+  }
 
-/** Returns whether a number is a valid number of a job. A row made by hand may have one that is negative, missing or too large to be exact. */
-export function isJobNumber(number: unknown): number is number {
-  return Number.isSafeInteger(number) && Number(number) > 0
-}
+  async list(kind: string): Promise<StoredRecord[]> {
+    const records = await this.#read('board = $1 AND kind = $2', [kind])
+    return records.sort((a, b) => (a.id < b.id ? -1 : 1))
+  }
 
-/** Returns a digest of texts of any length and content, short enough for an index; different texts have different digests. */
-export function textDigest(...texts: readonly string[]): Buffer {
-  return createHash('sha256').update(JSON.stringify(texts)).digest()
-}
+  async get({ kind, id }: RecordName): Promise<StoredRecord | undefined> {
+    const [found] = await this.#read('board = $1 AND kind = $2 AND digest = $3', [kind, textDigest(id)])
+    return found
+  }
 
-/** Columns that {@link parseStoredJob} reads; `at` as milliseconds since 1970. */
-export const STORED_COLUMNS = `id, body, life, revision, due_when_ready IS NOT NULL AS waits, extract(epoch FROM posted_at)::float8 * 1000::float8 AS posted_at,
-  extract(epoch FROM written_at)::float8 * 1000::float8 AS written_at`
+  async write({ changes, posts }: WriteRequest): Promise<Written> {
+    this.#board.assertOpen()
+    const encoded = posts.map(encodePost)
+    const what = describeWrite({ changes, posts })
+    return this.#writer.afterCatchUp(this.#write(what, { changes, posts: encoded }))
+  }
 
-export function parseStoredJob(row: Row): StoredJob | UnreadableJob {
-  const id = jobId(String(row['id']))
-  try {
-    return {
-      id,
-      ...readSizedPosting(readBytes(row, 'body') ?? new Uint8Array(), 'msgpack', readBytes(row, 'life')),
-      ...checkRow({
-        revision: Number(row['revision']),
-        postedAt: Number(row['posted_at']),
-        writtenAt: Number(row['written_at']),
-      }),
-      order: BigInt(String(row['id'])),
-      ...(row['waits'] === true ? { waits: true } : {}),
+  watch(kind: string): Promise<void> {
+    return this.watches.add(kind)
+  }
+
+  unwatch(kind: string): Promise<void> {
+    return this.watches.remove(kind)
+  }
+
+  async #write(what: string, asked: EncodedWrite): Promise<Written> {
+    const values = [...toChangeParameters(asked.changes), ...toOptionalPosts(asked.posts)]
+    const { answer, wasRecovered } = await this.#writer.others.send({ what, name: 'write_records', values })
+    return this.#toWritten(answer as WriteAnswer, { ...asked, wasRecovered })
+  }
+
+  async #toWritten(
+    answer: WriteAnswer,
+    { changes, posts, wasRecovered }: EncodedWrite & { readonly wasRecovered: boolean },
+  ): Promise<Written> {
+    if ('record' in answer) {
+      const { kind = '', id = '' } = changes[answer.record] ?? {}
+      return { done: false, conflict: { kind, id } }
     }
-  } catch (cause) {
-    const message = `${id} ${messageOf(cause)}; it is not claimed here, remove it`
-    return { id, error: new InvalidPosting(message, { cause }), bytes: readBytes(row, 'body')?.length ?? 0 }
+    if ('post' in answer) return { done: false, conflict: { key: posts[answer.post]?.request.posting.key ?? '' } }
+    if ('gone' in answer) return { done: false, conflict: { gone: answer.gone.map(jobId) } }
+    if ('batch' in answer) throw toRefusal(posts, answer.batch)
+    const ids = answer.posted?.ids ?? []
+    const fates = wasRecovered ? await readFates(this.#board, ids) : NO_FATES
+    const results = answer.posted ? toPostResults(posts, answer.posted, fates) : []
+    const posted = results.flatMap((result): Posted[] => ('value' in result ? [result.value] : []))
+    return { done: true, revisions: answer.revisions.map((revision) => revision ?? undefined), posted }
+  }
+
+  async #read(where: string, values: readonly unknown[]): Promise<StoredRecord[]> {
+    const text = `SELECT kind, id, value, revision FROM @.records WHERE ${where}`
+    const rows = await this.#board.ask('reading records', text, values)
+    return rows.map(({ kind, id, value, revision }) => ({
+      kind: String(kind),
+      id: decodeText(String(id)),
+      revision: Number(revision),
+      bytes: value as Uint8Array,
+    }))
+  }
+
+  /** Reports the record of a notification, which is `kind id`, if its kind is watched. */
+  #reportChange(payload: string): void {
+    const cut = payload.indexOf(' ')
+    const kind = payload.slice(0, cut)
+    if (cut >= 0 && this.watches.has(kind)) this.#board.sink.records([{ kind, id: decodeText(payload.slice(cut + 1)) }])
   }
 }
 
-/** @throws InvalidPosting */
-export function parseTrashedEntry(row: Row): TrashedEntry {
-  const failure = parseFailure(tryDecode(readBytes(row, 'failure')))
-  const at = Number(row['at'])
-  if (!isTime(at)) throw new InvalidPosting(`trash entry ${jobId(String(row['id']))} is unreadable`)
-  return {
-    id: jobId(String(row['id'])),
-    revision: 0,
-    posting: parsePosting(row),
-    who: decodeText(String(row['who'])),
-    at: new Date(at),
-    reason: decodeText(String(row['reason'])),
-    ...(failure ? { failure } : {}),
-  }
+function toChangeParameters(changes: readonly RecordChange[]): unknown[] {
+  return [
+    changes.map(({ kind }) => kind),
+    changes.map(({ id }) => textDigest(id)),
+    changes.map(({ id }) => encodeText(id)),
+    changes.map(({ revision = null }) => revision),
+    Buffer.concat(changes.flatMap(({ bytes }) => bytes ?? [])),
+    changes.map(({ bytes }) => bytes?.length ?? null),
+  ]
 }
 
-/** Parses the row of an entity. */
-export function parseEntity(row: Row, readMetadata = metadataReader()): Entity {
-  return {
-    kind: decodeText(String(row['kind'])),
-    name: decodeText(String(row['name'])),
-    instance: String(row['instance']),
-    metadata: readMetadata(tryDecode(readBytes(row, 'metadata'))),
-  }
+function toRefusal(posts: readonly EncodedPost[], [index, why]: readonly [number, BatchRefusal]): Error {
+  const refused = posts[index]
+  if (refused) return toBatchRefusalError(why, refused.request.posting)
+  return new InvalidState('the server has refused a post that was not sent')
 }
 
-/** @throws InvalidPosting */
-export function parsePosting(row: Row): Posting {
-  return decodePosting(readBytes(row, 'body') ?? new Uint8Array(), 'msgpack', readBytes(row, 'life'))
-}
-
-/** Decodes a record, or returns a text instead: an unreadable record must not hide the other rows. */
-function tryDecode(bytes: Uint8Array | undefined): unknown {
-  try {
-    return bytes && decode(bytes, 'msgpack')
-  } catch {
-    return 'a record that cannot be read'
-  }
-}
-
-export function readBytes(row: Row, column: string): Uint8Array | undefined {
-  const value = row[column]
-  return value instanceof Uint8Array ? value : undefined
+function toOptionalPosts(posts: readonly EncodedPost[]): unknown[] {
+  const parameters = toPostParameters(posts)
+  return posts.length === 0 ? parameters.map(() => null) : parameters
 }

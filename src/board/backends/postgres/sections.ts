@@ -1,31 +1,30 @@
 /** Reads parts of a board for views that hold only a window of it, in one round trip each, and without reading more rows. */
-import type { SqlDriver } from '../../../postgres/index.ts'
-import type { BoardSections, JobSummary } from '../../contract/index.ts'
+import type { BackendSections, JobSummary } from '../../contract/index.ts'
 import { PRIORITIES, rank } from '../../model/claim-order.ts'
-import { translateErrors } from './errors.ts'
-import { isJobNumber, jobId, jobNumber, jobNumbers } from './records.ts'
-
-export interface PostgresSectionsOptions {
-  readonly driver: SqlDriver
-  readonly schema: string
-  readonly board: number
-  /** The board's URI, for errors. */
-  readonly uri: string
-  /** Called with an invalid number of a job; the job is omitted. */
-  readonly misnumbered: (number: unknown) => void
-}
+import type { PostgresBoard } from './store/board.ts'
+import { translateErrors } from './store/errors.ts'
+import { isJobNumber, jobId, jobNumber, jobNumbers } from './store/rows.ts'
 
 /** The summary of a job as the SQL functions return it. The due time of a job that waits for others is `'Infinity'`: JSON has no such number. */
 type JobTuple = readonly [id: number, rank: number, dueAt: number | string, claimed: boolean, cancelled: boolean]
 
-export class PostgresSections implements Omit<BoardSections, 'window' | 'windowBytes'> {
-  readonly #options: PostgresSectionsOptions
+/**
+ * Each read fails without a session: no changes arrive then, and a view must not consider itself current. The next session reports a gap,
+ * which makes the view list the board again.
+ */
+export class PostgresSections implements BackendSections {
+  readonly window: number
+  readonly windowBytes: number
+  readonly #board: PostgresBoard
 
-  constructor(options: PostgresSectionsOptions) {
-    this.#options = options
+  constructor(board: PostgresBoard) {
+    this.window = board.options.window
+    this.windowBytes = board.options.windowBytes
+    this.#board = board
   }
 
-  async range({ after, limit, due }: Parameters<BoardSections['range']>[0]): ReturnType<BoardSections['range']> {
+  async range({ after, limit, due }: Parameters<BackendSections['range']>[0]): ReturnType<BackendSections['range']> {
+    this.#board.requireSession('listing')
     const summaries: JobSummary[] = []
     let at = Number.POSITIVE_INFINITY
     for (let from: readonly [number, number] = after ? [rank(after.priority), jobNumber(after.id)] : [-1, 0]; ; ) {
@@ -41,16 +40,19 @@ export class PostgresSections implements Omit<BoardSections, 'window' | 'windowB
     }
   }
 
-  async delayed({ after, limit }: Parameters<BoardSections['delayed']>[0]): Promise<readonly JobSummary[]> {
+  async delayed({ after, limit }: Parameters<BackendSections['delayed']>[0]): Promise<readonly JobSummary[]> {
+    this.#board.requireSession('listing')
     const answer = await this.#ask('SELECT @.resting($1, $2, $3) AS answer', [after, limit])
     return this.#toSummaries(answer as readonly JobTuple[])
   }
 
   async claimed(): Promise<readonly JobSummary[]> {
+    this.#board.requireSession('listing')
     return this.#toSummaries((await this.#ask('SELECT @.claimed($1) AS answer', [])) as readonly JobTuple[])
   }
 
-  async statusOf(ids: readonly string[]): ReturnType<BoardSections['statusOf']> {
+  async statusOf(ids: readonly string[]): ReturnType<BackendSections['statusOf']> {
+    this.#board.requireSession('listing')
     const found = await this.#ask(
       `SELECT pg_catalog.json_build_array(
   (SELECT coalesce(pg_catalog.json_agg(id), '[]') FROM @.jobs WHERE board + 0 = $1 AND id = ANY($2::bigint[])),
@@ -62,10 +64,11 @@ export class PostgresSections implements Omit<BoardSections, 'window' | 'windowB
   }
 
   async find(uuid: string): Promise<string | undefined> {
+    this.#board.requireSession('listing')
     // Postgres stores no text with a NUL character, so no job has such a uuid.
     if (uuid.includes('\0')) return undefined
     const text = 'SELECT min(id) AS answer FROM @.jobs WHERE board + 0 = $1 AND uuid = $2'
-    const found = await this.#ask(text, [uuid])
+    const found = await this.#read(text, [uuid])
     return isJobNumber(Number(found)) ? jobId(String(found)) : undefined
   }
 
@@ -73,16 +76,18 @@ export class PostgresSections implements Omit<BoardSections, 'window' | 'windowB
   #toSummaries(answer: readonly JobTuple[]): JobSummary[] {
     return answer.flatMap((each) => {
       if (isJobNumber(each[0])) return [toJobSummary(each)]
-      this.#options.misnumbered(each[0])
+      this.#board.reportInvalidNumber(each[0])
       return []
     })
   }
 
-  async #ask(text: string, values: readonly unknown[]): Promise<unknown> {
-    const { driver, schema, board, uri } = this.#options
-    const query = () => driver.query(text.replaceAll('@', schema), [board, ...values])
-    const { rows } = await translateErrors(`listing ${uri}`, query)
-    return rows[0]?.['answer']
+  #ask(text: string, values: readonly unknown[]): Promise<unknown> {
+    return this.#board.readForView(() => this.#read(text, values))
+  }
+
+  async #read(text: string, values: readonly unknown[]): Promise<unknown> {
+    const [row] = await translateErrors(`listing ${this.#board.uri}`, () => this.#board.query(text, values))
+    return row?.['answer']
   }
 }
 

@@ -1,4 +1,5 @@
-import type { BatchChange, BatchJobs, BatchStore, NewBatch } from '../../contract/index.ts'
+/** Creates, reads and changes batches of jobs. */
+import type { BackendBatches, BatchChange, BatchJobs, NewBatch } from '../../contract/index.ts'
 import { refusalError } from '../../contract/refusals.ts'
 import { rank } from '../../model/claim-order.ts'
 import {
@@ -8,43 +9,32 @@ import {
   decodeBatch,
   type StoredBatch,
 } from '../../model/job-batch.ts'
-import { closedBatchError, duplicateMemberError, unknownBatchError } from '../../model/post-batch.ts'
-import type { Posting } from '../../model/posting.ts'
+import { unknownBatchError } from '../../model/post-batch.ts'
 import { cutCallback } from '../batch-callback.ts'
-import type { StepReply } from './committer.ts'
-import type { Layout } from './layout.ts'
-import { decodeCancellation, decodeText, encodeCancellation } from './records.ts'
-import { toList } from './replies.ts'
-import type { RedisSession } from './session.ts'
-import type { ScriptStep } from './steps.ts'
+import type { RedisBoard } from './commit/board.ts'
+import { type ScriptStep, SMALL_STEP_BYTES } from './commit/steps.ts'
+import { decodeCancellation, decodeText, encodeCancellation } from './store/encodings.ts'
+import { toList, toTexts } from './store/replies.ts'
 
 /** The number of batches in one answer: each may have a definition of 256 KiB. */
 const BATCH_PAGE_SIZE = 100
 const JOBS_PAGE_SIZE = 5_000
-/** The assumed size of a step without byte values. */
-const SMALL_STEP_BYTES = 100
 const COLON = 58
 
-export interface RedisBatchesOptions {
-  readonly layout: Layout
-  readonly session: () => RedisSession
-  readonly submit: (step: ScriptStep) => Promise<StepReply>
-}
+export class RedisBatches implements BackendBatches {
+  readonly #board: RedisBoard
 
-export class RedisBatches implements BatchStore {
-  readonly #options: RedisBatchesOptions
-
-  constructor(options: RedisBatchesOptions) {
-    this.#options = options
+  constructor(board: RedisBoard) {
+    this.#board = board
   }
 
   async create(batch: NewBatch): Promise<void> {
-    const { done } = await this.#options.submit(createStep(batch))
+    const { done } = await this.#board.submit(createStep(batch))
     if (!done) throw refusalError(`batch ${batch.uuid}`, { why: 'batch' })
   }
 
   async change(uuid: string, change: BatchChange): Promise<BatchCounts & BatchStatus> {
-    const { done, details } = await this.#options.submit(changeStep(uuid, change))
+    const { done, details } = await this.#board.submit(changeStep(uuid, change))
     if (!done) throw unknownBatchError(uuid)
     const [generation, sealed, endedAt, open, failed, total, who, reason] = details
     return {
@@ -60,7 +50,7 @@ export class RedisBatches implements BatchStore {
   }
 
   async list({ limit }: { readonly limit: number }): Promise<readonly StoredBatch[]> {
-    const newest = await this.#command('zrevrange', 'batch-order', '0', String(limit - 1))
+    const newest = await this.#board.command('zrevrange', 'batch-order', '0', String(limit - 1))
     const uuids = toTexts(newest)
     const found: StoredBatch[] = []
     for (let from = 0; from < uuids.length; from += BATCH_PAGE_SIZE)
@@ -74,16 +64,18 @@ export class RedisBatches implements BatchStore {
   }
 
   watch(uuid: string): Promise<void> {
-    return this.#options.session().watch('batches', uuid)
+    return this.#board.open.session.watch('batches', uuid)
   }
 
   unwatch(uuid: string): Promise<void> {
-    return this.#options.session().unwatch('batches', uuid)
+    return this.#board.open.session.unwatch('batches', uuid)
   }
 
   /** Returns the batches; undefined for one that is not kept. */
   async #read(uuids: readonly string[]): Promise<(StoredBatch | undefined)[]> {
-    const values = toList(await this.#command('hmget', 'batches', ...uuids.flatMap((uuid) => [uuid, `${uuid}:state`])))
+    const values = toList(
+      await this.#board.command('hmget', 'batches', ...uuids.flatMap((uuid) => [uuid, `${uuid}:state`])),
+    )
     return uuids.map((uuid, index) => parseBatch(uuid, values[2 * index], values[2 * index + 1]))
   }
 
@@ -92,25 +84,12 @@ export class RedisBatches implements BatchStore {
     const names: string[] = []
     for (let after = `[${prefix}:`; ; ) {
       const range = [after, `(${prefix};`, 'LIMIT', '0', String(JOBS_PAGE_SIZE)]
-      const page = toTexts(await this.#command('zrangebylex', 'batch-jobs', ...range))
+      const page = toTexts(await this.#board.command('zrangebylex', 'batch-jobs', ...range))
       for (const name of page) names.push(name.slice(prefix.length + 1))
       if (page.length < JOBS_PAGE_SIZE) return names
       after = `(${page.at(-1)}`
     }
   }
-
-  #command(command: string, key: string, ...args: string[]): Promise<unknown> {
-    const { layout, session } = this.#options
-    return session().command(command, layout.key(key), ...args)
-  }
-}
-
-/** Returns the error of a post that its batch has refused. The details are those of the answer of the step. */
-export function toBatchRefusalError([, why, reason]: readonly unknown[], posting: Posting): Error {
-  const { batch = '' } = posting
-  if (why === 'unknown') return unknownBatchError(batch, posting)
-  if (why === 'duplicate') return duplicateMemberError(batch, posting)
-  return closedBatchError(batch, why === 'cancelled' ? { cancelled: { reason: String(reason) } } : {}, posting)
 }
 
 /** @throws PayloadTooLarge for a callback that could not be posted */
@@ -166,8 +145,4 @@ function parseBatch(uuid: string, bytes: unknown, state: unknown): StoredBatch |
 
 function toCounts({ open, failed, total }: Omit<BatchCounts, 'done'>): BatchCounts {
   return { total, failed, open, done: total - failed - open }
-}
-
-function toTexts(answer: unknown): string[] {
-  return toList(answer).map((value) => (value instanceof Uint8Array ? decodeText(value) : String(value)))
 }

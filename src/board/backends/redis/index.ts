@@ -1,9 +1,9 @@
-/** Opens Redis boards by URI, such as `redis://127.0.0.1:6379/0?prefix=taskflow&ttl=10s`; `place.ts` describes all forms. */
+/** Opens Redis boards by URI, such as `redis://127.0.0.1:6379/0?prefix=taskflow&ttl=10s`; `store/location.ts` describes all forms. */
 import { type Logger, silentLog } from '../../../core/log.ts'
 import type { ResourceUri } from '../../../core/uri.ts'
 import type { Backend } from '../../contract/index.ts'
 import { RedisBackend } from './backend.ts'
-import { parseRedisLocation, type RedisTls } from './place.ts'
+import { parseRedisLocation, type RedisTls } from './store/location.ts'
 
 /**
  * Creates the backend for a URI.
@@ -15,6 +15,6 @@ export async function redisBackend(
   options: { readonly create?: boolean; readonly tls?: RedisTls; readonly log?: Logger },
 ): Promise<Backend> {
   const { create, tls, log = silentLog } = options
-  const place = await parseRedisLocation(uri, tls ? { tls } : {})
-  return new RedisBackend({ location: place, log, ...(create === undefined ? {} : { create }) })
+  const location = await parseRedisLocation(uri, tls ? { tls } : {})
+  return new RedisBackend({ location, log, ...(create === undefined ? {} : { create }) })
 }

@@ -1,131 +1,144 @@
-/** Encodes and decodes the values of the board's keys: postings, trash entries, cancellations and entities. */
-import { decode, encode } from '../../../core/codec.ts'
-import { asError, InvalidPosting } from '../../../core/errors.ts'
-import { type Failure, parseFailure } from '../../../core/failure.ts'
-import { isTime } from '../../../core/time.ts'
-import type { Cancellation, Entity, StoredJob, TrashedEntry, TrashReason, UnreadableJob } from '../../contract/index.ts'
-import { metadataReader } from '../../model/entity-metadata.ts'
-import { decodePosting, encodePosting, type Posting, readSizedPosting } from '../../model/posting.ts'
-import { checkRow } from '../../model/stored.ts'
-import { toOrder } from './layout.ts'
+/** Reads records, and writes them together with posts. */
+import { decode, encodePlain, toFields } from '../../../core/codec.ts'
+import type { BackendRecords, Posted, PostRequest, WriteRequest, Written } from '../../contract/index.ts'
+import { rank } from '../../model/claim-order.ts'
+import { MAX_POSTING_BYTES, toCountedBytes } from '../../model/posting.ts'
+import { describeWrite, type RecordChange, type RecordName, type StoredRecord } from '../../model/record.ts'
+import type { RedisBoard } from './commit/board.ts'
+import {
+  batchRefusalError,
+  type ScriptStep,
+  SMALL_STEP_BYTES,
+  toDependencyWords,
+  toGoneIds,
+  toKeyField,
+} from './commit/steps.ts'
+import type { RedisJobs } from './jobs.ts'
+import { decodeText, encodePostingWithin } from './store/encodings.ts'
+import { recordField, toOrder } from './store/layout.ts'
+import { toList } from './store/replies.ts'
 
-const ENCODING = 'msgpack'
-const TRASH_FORMAT = 1
-/** The largest failure in the trash, in bytes of JSON; a longer one loses its stack first. */
-const MAX_FAILURE_LENGTH = 8 * 1024
+/** The number of fields that one command of a scan looks at. */
+const SCAN_COUNT = '1000'
 
-export interface StoredPosting {
-  readonly bytes: Uint8Array
-}
+export class RedisRecords implements BackendRecords {
+  readonly #board: RedisBoard
+  readonly #jobs: Pick<RedisJobs, 'locate'>
 
-/**
- * Encodes a posting. Only the post itself has a limit: attempts and a failure are added later.
- *
- * @throws PayloadTooLarge
- */
-export function encodePostingWithin(posting: Posting, { limit = Number.POSITIVE_INFINITY } = {}): Uint8Array {
-  return encodePosting(posting, { encoding: ENCODING, limit })
-}
+  constructor(board: RedisBoard, jobs: Pick<RedisJobs, 'locate'>) {
+    this.#board = board
+    this.#jobs = jobs
+  }
 
-/**
- * Parses a stored job. Returns undefined if the row or the posting is missing: a posting without a row was added by hand.
- *
- * @param read.waits 1 for a job that waits for others
- */
-export function parseStoredJob(
-  id: string,
-  { row, bytes, waits }: { readonly row: unknown; readonly bytes: unknown; readonly waits: unknown },
-): StoredJob | UnreadableJob | undefined {
-  if (!(row instanceof Uint8Array) || !(bytes instanceof Uint8Array)) return undefined
-  try {
-    const { revision, postedAt, writtenAt } = checkRow(parseRow(decodeText(row)))
-    const stored = { id, ...readSizedPosting(bytes, ENCODING), revision, postedAt, writtenAt, order: toOrder(id) }
-    return waits === 1 ? { ...stored, waits: true } : stored
-  } catch (error) {
-    const cause = asError(error)
+  async write(request: WriteRequest): Promise<Written> {
+    const { step, postings } = writeStep(request)
+    const { done, details, isRepeated } = await this.#board.submit(step)
+    const refused = done || details[0] !== 'batch' ? undefined : request.posts[Number(details[3])]
+    if (refused) throw batchRefusalError(details, refused.posting)
+    if (!done) return { done: false, conflict: toConflict(details, request) }
+    const [revisions, ids] = details as [readonly string[], readonly string[]]
+    const posted = postings.map((bytes, index): Posted => {
+      const id = ids[index] ?? ''
+      return { created: true, id, revision: 0, order: toOrder(id), bytes: toCountedBytes(bytes, 'msgpack') }
+    })
     return {
-      id,
-      error: new InvalidPosting(`${id} ${cause.message}; it is not claimed here, remove it`, { cause }),
-      bytes: bytes.length,
+      done: true,
+      revisions: request.changes.map((_, index) => (revisions[index] ? Number(revisions[index]) : undefined)),
+      posted: isRepeated ? await Promise.all(posted.map((each) => this.#jobs.locate(each))) : posted,
     }
   }
-}
 
-/** Parses `revision:posted:written:…`. It is called for every job, so it allocates no list of parts. */
-function parseRow(row: string): Pick<StoredJob, 'revision' | 'postedAt' | 'writtenAt'> {
-  const first = row.indexOf(':')
-  const second = row.indexOf(':', first + 1)
-  const third = row.indexOf(':', second + 1)
-  return {
-    revision: Number(row.slice(0, first)),
-    postedAt: Number(row.slice(first + 1, second)),
-    writtenAt: Number(row.slice(second + 1, third)),
+  /** Scans the hash: Redis answers other clients meanwhile. A scan may return a field twice. */
+  async list(kind: string): Promise<StoredRecord[]> {
+    const found = new Map<string, StoredRecord>()
+    let cursor = '0'
+    do {
+      const args = [cursor, 'MATCH', `${kind}/*`, 'COUNT', SCAN_COUNT]
+      const [next, fields] = toList(await this.#board.command('hscan', 'records', ...args))
+      cursor = String(next)
+      const values = toList(fields)
+      for (let at = 1; at < values.length; at += 2) {
+        const record = parseRecord(kind, values[at])
+        if (record) found.set(record.id, record)
+      }
+    } while (cursor !== '0')
+    return [...found.values()].sort((a, b) => (a.id < b.id ? -1 : 1))
+  }
+
+  async get(name: RecordName): Promise<StoredRecord | undefined> {
+    return parseRecord(name.kind, await this.#board.value('records', recordField(name)))
+  }
+
+  async watch(kind: string): Promise<void> {
+    await this.#board.open.session.watch('records', kind)
+  }
+
+  async unwatch(kind: string): Promise<void> {
+    await this.#board.opened?.session.unwatch('records', kind)
   }
 }
 
-export function encodeTrash(entry: TrashReason & { readonly posting: Posting; readonly who: string }): Uint8Array {
-  const { posting, who, reason, failure } = entry
-  const record = { format: TRASH_FORMAT, who, reason, posting: encodePostingWithin(posting) }
-  return encode(failure ? { ...record, failure: truncateFailure(failure) } : record, ENCODING)
-}
-
-/** Decodes an entry of the trash. @throws InvalidPosting */
-export function decodeTrash(id: string, value: Uint8Array): TrashedEntry {
-  const colon = value.indexOf(58)
-  const at = Number(decodeText(value.subarray(0, colon)))
-  const { who, reason, posting, failure } = decodeFields(value.subarray(colon + 1))
-  if (!(posting instanceof Uint8Array) || typeof who !== 'string' || typeof reason !== 'string' || !isTime(at))
-    throw new InvalidPosting(`trash entry ${id} is unreadable`)
-  const entry = { id, revision: 0, posting: decodePosting(posting, ENCODING), who, at: new Date(at), reason }
-  const read = parseFailure(failure)
-  return read ? { ...entry, failure: read } : entry
-}
-
-export function encodeCancellation({ who, reason }: Cancellation): Uint8Array {
-  return encode({ who, reason }, ENCODING)
-}
-
-export function decodeCancellation(value: Uint8Array): Cancellation {
-  const { who, reason } = decodeFields(value)
-  const text = (given: unknown, unknown: string) => (typeof given === 'string' ? given : unknown)
-  return { who: text(who, 'an unknown owner'), reason: text(reason, 'cancelled') }
-}
-
-export function encodeEntity(entity: Entity): Uint8Array {
-  return encode(entity, ENCODING)
-}
-
-/** Decodes an entity; returns undefined for a value that is not one. */
-export function decodeEntity(value: Uint8Array, readMetadata = metadataReader()): Entity | undefined {
-  // The entity follows the owner and the instance; the instance is JSON and may contain colons.
-  for (let at = value.indexOf(58); at >= 0; at = value.indexOf(58, at + 1)) {
-    const { kind, name, instance, metadata } = decodeFields(value.subarray(at + 1))
-    if (typeof kind === 'string' && typeof name === 'string' && typeof instance === 'string')
-      return { kind, name, instance, metadata: readMetadata(metadata) }
+/** Returns the step that changes records and posts jobs, with the encoded postings. */
+function writeStep({ changes, posts }: WriteRequest): {
+  readonly step: ScriptStep
+  readonly postings: readonly Uint8Array[]
+} {
+  const values = changes.flatMap(({ id, bytes }) => (bytes ? [encodePlain({ id, value: bytes }, 'msgpack')] : []))
+  const postings = posts.map(({ posting }) => encodePostingWithin(posting, { limit: MAX_POSTING_BYTES }))
+  const blob = Buffer.concat([...values, ...postings])
+  const lengths = values.values()
+  const step: ScriptStep = {
+    arguments: [
+      'write',
+      changes.map(recordField),
+      changes.map(({ revision }) => (revision === undefined ? '' : String(revision))),
+      changes.map(({ bytes }) => (bytes ? String(lengths.next().value?.length) : '')),
+      posts.flatMap((post, index) => toPostWords(post, postings[index]?.length ?? 0)),
+      blob,
+    ],
+    what: describeWrite({ changes, posts }),
+    bytes: blob.length + SMALL_STEP_BYTES * (1 + changes.length + posts.length),
+    grows: true,
   }
-  return undefined
+  return { step, postings }
 }
 
-/** Returns the name of the claim's owner from a value `owner:who`. */
-export function parseHolder(value: Uint8Array): string {
-  const text = decodeText(value)
-  return text.slice(text.indexOf(':') + 1)
+/** Returns the conflict of a refused write. */
+function toConflict(
+  [what, index]: readonly unknown[],
+  { changes, posts }: WriteRequest,
+): Extract<Written, { readonly done: false }>['conflict'] {
+  if (what === 'dependency') return { gone: toGoneIds(index) }
+  if (what === 'post') return { key: posts[Number(index)]?.posting.key ?? '' }
+  const { kind = '', id = '' }: Partial<RecordChange> = changes[Number(index)] ?? {}
+  return { kind, id }
 }
 
-export function decodeText(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8')
+function toPostWords({ posting, after = [], member = '' }: PostRequest, length: number): string[] {
+  const { priority, uuid, delay, keyFor, batch = '' } = posting
+  return [
+    String(rank(priority)),
+    String(length),
+    uuid,
+    toKeyField(posting) ?? '',
+    delay === undefined ? '' : String(delay),
+    ...[batch, member],
+    keyFor === undefined ? '' : String(keyFor),
+    String(after.length),
+    ...toDependencyWords(after),
+  ]
 }
 
-function truncateFailure(failure: Failure): Failure {
-  if (encode(failure, 'json').length <= MAX_FAILURE_LENGTH) return failure
-  const { stack: _, causes: __, ...rest } = failure
-  return { ...rest, message: rest.message.slice(0, MAX_FAILURE_LENGTH / 4) }
-}
-
-function decodeFields(bytes: Uint8Array): Record<string, unknown> {
+/** Parses `revision:record`; undefined for anything else. */
+function parseRecord(kind: string, value: unknown): StoredRecord | undefined {
+  if (!(value instanceof Uint8Array)) return undefined
+  const cut = value.indexOf(':'.charCodeAt(0))
+  const revision = Number(decodeText(value.subarray(0, cut)))
+  if (cut < 1 || !Number.isSafeInteger(revision)) return undefined
   try {
-    return Object(decode(bytes, ENCODING)) as Record<string, unknown>
+    const { id, value: bytes } = toFields(decode(value.subarray(cut + 1), 'msgpack')) ?? {}
+    return typeof id === 'string' && bytes instanceof Uint8Array ? { kind, id, revision, bytes } : undefined
   } catch {
-    return {}
+    return undefined
   }
 }

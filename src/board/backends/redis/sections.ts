@@ -2,13 +2,13 @@
  * Reads parts of a board for views that hold only a window of it. Long parts are read in pages, so that no client waits while
  * Redis builds one long answer.
  */
-import type { BoardSections, JobSummary } from '../../contract/index.ts'
+import { InvalidPosting } from '../../../core/errors.ts'
+import { shortenText } from '../../../core/texts.ts'
+import type { BackendSections, JobSummary } from '../../contract/index.ts'
 import { type ClaimOrderKey, PRIORITIES, rank } from '../../model/claim-order.ts'
-import type { WindowSize } from '../window-size.ts'
-import { decodeText } from './records.ts'
-import { decodeReply, toList } from './replies.ts'
-import { SCRIPTS, type Script } from './scripts.ts'
-import type { RedisSession } from './session.ts'
+import type { RedisBoard } from './commit/board.ts'
+import { decodeReply, toList, toTexts } from './store/replies.ts'
+import { SCRIPTS } from './store/scripts.ts'
 
 /** The number of jobs that one call reads. */
 const PAGE_SIZE = 1_000
@@ -22,32 +22,24 @@ const ORDER_EPOCH_US = 1_577_836_800_000_000
 /** The summary of a job as the scripts return it. */
 type JobTuple = readonly [id: string, score: string, dueAt: string, claimed: 0 | 1, cancelled: 0 | 1]
 
-export interface RedisSectionsOptions extends WindowSize {
-  readonly session: () => RedisSession
-  /** The name of the key with the uuids. */
-  readonly uuids: string
-  /** Called with the id of a job whose score in the claim order is invalid; the job is omitted. */
-  readonly misplaced: (id: string) => void
-}
-
-export class RedisSections implements BoardSections {
+export class RedisSections implements BackendSections {
   readonly window: number
   readonly windowBytes: number
-  readonly #options: RedisSectionsOptions
+  readonly #board: RedisBoard
 
-  constructor(options: RedisSectionsOptions) {
-    this.window = options.window
-    this.windowBytes = options.windowBytes
-    this.#options = options
+  constructor(board: RedisBoard) {
+    this.window = board.location.window
+    this.windowBytes = board.location.windowBytes
+    this.#board = board
   }
 
-  async range({ after, limit, due }: Parameters<BoardSections['range']>[0]): ReturnType<BoardSections['range']> {
+  async range({ after, limit, due }: Parameters<BackendSections['range']>[0]): ReturnType<BackendSections['range']> {
     const summaries: JobSummary[] = []
     let at = Number.POSITIVE_INFINITY
     for (let from = after ? toScore(after) : '-inf'; ; ) {
       const count = due ? PAGE_SIZE : Math.min(PAGE_SIZE, limit - summaries.length)
       const [now, jobs, last] = decodeReply<[number, readonly JobTuple[], string]>(
-        await this.#run(SCRIPTS.range, [from === '-inf' ? from : `(${from}`, String(count)]),
+        await this.#board.run(SCRIPTS.range, [from === '-inf' ? from : `(${from}`, String(count)]),
       )
       at = Math.min(at, Number(now))
       const page = this.#toSummaries(jobs)
@@ -58,27 +50,26 @@ export class RedisSections implements BoardSections {
     }
   }
 
-  async delayed({ after, limit }: Parameters<BoardSections['delayed']>[0]): Promise<readonly JobSummary[]> {
+  async delayed({ after, limit }: Parameters<BackendSections['delayed']>[0]): Promise<readonly JobSummary[]> {
     return this.#toSummaries(
-      decodeReply<readonly JobTuple[]>(await this.#run(SCRIPTS.delayed, [`(${after}`, String(limit)])),
+      decodeReply<readonly JobTuple[]>(await this.#board.run(SCRIPTS.delayed, [`(${after}`, String(limit)])),
     )
   }
 
   async claimed(): Promise<readonly JobSummary[]> {
-    return this.#toSummaries(decodeReply<readonly JobTuple[]>(await this.#run(SCRIPTS.claimed, [])))
+    return this.#toSummaries(decodeReply<readonly JobTuple[]>(await this.#board.run(SCRIPTS.claimed, [])))
   }
 
-  async statusOf(ids: readonly string[]): ReturnType<BoardSections['statusOf']> {
-    const pages = await Promise.all(splitIntoPages(ids).map((part) => this.#run(SCRIPTS.status, part)))
+  async statusOf(ids: readonly string[]): ReturnType<BackendSections['statusOf']> {
+    const pages = await Promise.all(splitIntoPages(ids).map((part) => this.#board.run(SCRIPTS.status, part)))
     return pages.flatMap((page) =>
       toList(page).map((status) => (status === 1 ? 'there' : status === 2 ? 'trashed' : 'gone')),
     )
   }
 
   async find(uuid: string): Promise<string | undefined> {
-    const { session, uuids } = this.#options
     const range = [`[${uuid}:`, `(${uuid};`, 'LIMIT', '0', String(MAX_SAME_UUID)]
-    const found = toList(await session().command('zrangebylex', uuids, ...range)).map(toText)
+    const found = toTexts(await this.#board.command('zrangebylex', 'uuids', ...range))
     // A uuid may contain colons. A job that was removed by hand may still be listed here.
     const ids = found.map((name) => name.slice(uuid.length + 1)).filter((id) => !id.includes(':'))
     const statuses = ids.length > 0 ? await this.statusOf(ids) : []
@@ -90,13 +81,14 @@ export class RedisSections implements BoardSections {
     return jobs.flatMap((each) => {
       const score = Number(each[1])
       if (Number.isSafeInteger(score) && score >= 0) return [toJobSummary(each, score)]
-      this.#options.misplaced(each[0])
+      this.#reportMisplaced(each[0])
       return []
     })
   }
 
-  #run(what: Script, args: readonly string[]): Promise<unknown> {
-    return this.#options.session().run(what, args)
+  #reportMisplaced(id: string): void {
+    const what = `${shortenText(id)} has an invalid score in ${this.#board.layout.key('order')}`
+    this.#board.reportOnce(id, new InvalidPosting(`${what}; it is not claimed here, remove it`))
   }
 }
 
@@ -117,8 +109,4 @@ function splitIntoPages(ids: readonly string[]): string[][] {
   return Array.from({ length: Math.ceil(ids.length / PAGE_SIZE) }, (_, index) =>
     ids.slice(index * PAGE_SIZE, (index + 1) * PAGE_SIZE),
   )
-}
-
-function toText(value: unknown): string {
-  return value instanceof Uint8Array ? decodeText(value) : String(value)
 }

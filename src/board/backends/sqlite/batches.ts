@@ -1,7 +1,8 @@
+/** The batches of a board. */
 import { catchError } from '../../../core/result.ts'
-import { decodeText, encodeText } from '../../../core/texts.ts'
+import { encodeText } from '../../../core/texts.ts'
 import type { Row } from '../../../sqlite/index.ts'
-import type { BatchChange, BatchJobs, NewBatch } from '../../contract/index.ts'
+import type { BackendBatches, BatchChange, BatchJobs, NewBatch } from '../../contract/index.ts'
 import { refusalError } from '../../contract/refusals.ts'
 import {
   type BatchStatus,
@@ -17,17 +18,18 @@ import {
   unknownBatchError,
 } from '../../model/post-batch.ts'
 import type { Posting } from '../../model/posting.ts'
-import type { BoardPlace, Changes } from './changes.ts'
-import { jobId, readBytes, readText } from './rows.ts'
+import type { SqliteBoard } from './life/open-board.ts'
+import type { BoardPlace, ChangeLog } from './store/change-log.ts'
+import { jobId, readText, toBatchStatus, toStoredBatch } from './store/rows.ts'
 
 const COUNTED = `SELECT b.*, (SELECT count(*) FROM jobs j WHERE j.batch = b.number) AS open,
   (SELECT count(*) FROM batch_failures f WHERE f.batch = b.number) AS failed FROM batches b`
 
-export class Batches {
+export class BatchSteps {
   readonly #place: BoardPlace
-  readonly #changes: Changes
+  readonly #changes: ChangeLog
 
-  constructor(place: BoardPlace, changes: Changes) {
+  constructor(place: BoardPlace, changes: ChangeLog) {
     this.#place = place
     this.#changes = changes
   }
@@ -186,19 +188,53 @@ export class Batches {
   }
 }
 
-function toBatchStatus(row: Row): BatchStatus {
-  const { cancelled_by: who, cancel_reason: reason, ended_at: endedAt } = row
-  return {
-    ...{ sealed: row['sealed'] === 1, generation: Number(row['generation']) },
-    ...(endedAt === null ? {} : { endedAt: Number(endedAt) }),
-    ...(who === null ? {} : { cancelled: { who: decodeText(String(who)), reason: decodeText(String(reason)) } }),
-  }
+/** Posts the callback of a batch that has ended, if there is one. */
+interface CallbackPoster {
+  postCallback(posting: Posting | undefined): void
 }
 
-function toStoredBatch(row: Row): StoredBatch {
-  const [total, open, failed] = [Number(row['total']), Number(row['open']), Number(row['failed'])]
-  return {
-    ...{ uuid: readText(row, 'uuid'), bytes: readBytes(row, 'definition') ?? new Uint8Array(), ...toBatchStatus(row) },
-    ...{ total, open, failed, done: total - open - failed },
+interface Steps {
+  readonly batches: BatchSteps
+  readonly jobs: CallbackPoster
+}
+
+export class SqliteBatches implements BackendBatches {
+  readonly #board: SqliteBoard<Steps>
+
+  constructor(board: SqliteBoard<Steps>) {
+    this.#board = board
+  }
+
+  async create(batch: NewBatch): Promise<void> {
+    return this.#board.step(({ batches }) => batches.create(batch))
+  }
+
+  async find(uuid: string): Promise<StoredBatch | undefined> {
+    return this.#board.read(({ batches }) => batches.find(uuid))
+  }
+
+  async list({ limit }: { readonly limit: number }): Promise<readonly StoredBatch[]> {
+    return this.#board.read(({ batches }) => batches.newest(limit))
+  }
+
+  async change(uuid: string, change: BatchChange): Promise<StoredBatch> {
+    return this.#board.step(({ batches, jobs }) => {
+      const before = batches.require(uuid)
+      jobs.postCallback(batches.change(uuid, change))
+      // The change may have ended the batch, and so have removed it as the oldest one.
+      return batches.find(uuid) ?? before
+    })
+  }
+
+  async jobs(uuid: string): Promise<BatchJobs> {
+    return this.#board.read(({ batches }) => batches.jobs(uuid))
+  }
+
+  async watch(uuid: string): Promise<void> {
+    this.#board.startWanting(this.#board.wanted.batches, [uuid])
+  }
+
+  async unwatch(uuid: string): Promise<void> {
+    this.#board.wanted.batches.delete(uuid)
   }
 }

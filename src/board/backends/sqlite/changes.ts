@@ -1,76 +1,49 @@
-/** Writes the feed of a board: a row for each change, in the transaction that makes the change. `feed.ts` reads it. */
+/** Reports the changes of a board, which `feed.ts` reads, to its view and to those who follow jobs. */
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { BackendChanges, JobStatus } from '../../contract/index.ts'
+import type { JobSteps } from './jobs.ts'
+import type { SqliteBoard } from './life/open-board.ts'
 
-import { encodeText } from '../../../core/texts.ts'
-import type { SqliteConnection } from '../../../sqlite/index.ts'
-import type { RecordName } from '../../model/record.ts'
+export class SqliteChanges implements BackendChanges {
+  readonly #board: SqliteBoard<{ readonly jobs: JobSteps }>
 
-/** Where the rows of a board are: the connection, the number of the board, and the clock of its jobs. */
-export interface BoardPlace {
-  readonly db: SqliteConnection
-  readonly board: number
-  /** Returns milliseconds since 1970. */
-  readonly now: () => number
-}
-
-/** What a row says of a job. `freed`: its claim ended with the session. */
-export type JobChange =
-  | 'posted'
-  | 'ready'
-  | 'replaced'
-  | 'claimed'
-  | 'abandoned'
-  | 'freed'
-  | 'consumed'
-  | 'trashed'
-  | 'cancelled'
-/** What a row says of other things: the board, a session, a batch, or a record. */
-export type OtherChange = 'paused' | 'resumed' | 'ended' | 'batch' | 'record'
-export type ChangeKind = JobChange | OtherChange
-
-const INSERT = 'INSERT INTO changes (board, kind, job, rank, due, name) VALUES (?, ?, ?, ?, ?, ?)'
-
-export class Changes {
-  readonly #place: BoardPlace
-
-  constructor(place: BoardPlace) {
-    this.#place = place
+  constructor(board: SqliteBoard<{ readonly jobs: JobSteps }>) {
+    this.#board = board
   }
 
-  /** Adds a change of a job. */
-  add(kind: JobChange, job: number): void {
-    const { db, board } = this.#place
-    db.run(INSERT, board, kind, job, null, null, null)
+  async subscribe(): Promise<void> {
+    const { sink, feed } = this.#board.requireOpen()
+    this.#board.requireSession('subscribing')
+    this.#board.wanted.subscribed = true
+    feed.begin()
+    sink.gap()
   }
 
-  /** Adds a change that moves the job in the queue, with its new place. */
-  addPlaced(
-    kind: 'posted' | 'ready' | 'replaced',
-    job: number,
-    at: { readonly rank: number; readonly due: number },
-  ): void {
-    const { db, board } = this.#place
-    db.run(INSERT, board, kind, job, at.rank, at.due, null)
+  async unsubscribe(): Promise<void> {
+    this.#board.wanted.subscribed = false
   }
 
-  /** Adds the end of a session. */
-  addEnded(session: number): void {
-    const { db, board } = this.#place
-    db.run(INSERT, board, 'ended', session, null, null, null)
+  async follow(ids: readonly string[]): Promise<JobStatus[]> {
+    const { followed } = this.#board.wanted
+    this.#board.requireSession('following jobs')
+    this.#board.startWanting(followed, [])
+    return this.#board.read(({ jobs }) =>
+      ids.map((id) => {
+        const status = jobs.status(id)
+        if (typeof status === 'object') followed.add(id)
+        return status
+      }),
+    )
   }
 
-  /** Adds that the board was paused or resumed. */
-  addGate(kind: 'paused' | 'resumed'): void {
-    const { db, board } = this.#place
-    db.run(INSERT, board, kind, null, null, null, null)
+  async unfollow(ids: readonly string[]): Promise<void> {
+    for (const id of ids) this.#board.wanted.followed.delete(id)
   }
 
-  addBatch(uuid: string): void {
-    const { db, board } = this.#place
-    db.run(INSERT, board, 'batch', null, null, null, encodeText(uuid))
-  }
-
-  addRecord({ kind, id }: RecordName): void {
-    const { db, board } = this.#place
-    db.run(INSERT, board, 'record', null, null, null, encodeText(JSON.stringify([kind, id])))
+  async barrier(): Promise<void> {
+    // Callers that look again and again must not keep the process from its other work.
+    await nextTurn()
+    this.#board.requireSession('looking')
+    this.#board.requireOpen().feed.poll()
   }
 }

@@ -8,28 +8,33 @@
  * | release | the job is claimed at the revision, by whichever session | as an abandon |
  */
 import { NotConnected } from '../../../core/errors.ts'
+import { type Result, settleEach } from '../../../core/result.ts'
 import { encodeText } from '../../../core/texts.ts'
 import type {
+  BackendClaims,
   ClaimGrant,
   ClaimRequest,
-  DiscardRequest,
   ReleaseOutcome,
   ReleaseRequest,
   Settlement,
 } from '../../contract/index.ts'
 import { refusalError } from '../../contract/refusals.ts'
 import { encodeLife } from '../../model/posting.ts'
-import type { BoardPlace, Changes } from './changes.ts'
-import type { Jobs } from './jobs.ts'
-import type { Limits } from './limits.ts'
-import type { Resources } from './resources.ts'
+import type { JobSteps } from './jobs.ts'
+import type { SqliteBoard } from './life/open-board.ts'
+import type { LimitSteps } from './limits.ts'
+import type { ResourceSteps } from './resources.ts'
+import type { BoardPlace, ChangeLog } from './store/change-log.ts'
+import type { JobRows } from './store/job-rows.ts'
+import { jobNumber, readText } from './store/rows.ts'
 
 export interface ClaimsOptions {
   readonly place: BoardPlace
-  readonly changes: Changes
-  readonly jobs: Jobs
-  readonly resources: Resources
-  readonly limits: Limits
+  readonly rows: JobRows
+  readonly changes: ChangeLog
+  readonly jobs: JobSteps
+  readonly resources: ResourceSteps
+  readonly limits: LimitSteps
 }
 
 /** The result of a settlement: the ids of the jobs that were cancelled because of the end of the job; undefined if the claim is gone. */
@@ -44,12 +49,12 @@ export class ClaimSteps {
 
   /** @throws NotConnected when the session has ended; NotFound, Unclaimable, LimitsChanged, LimitReached */
   claim({ id, revision, posting, who, limits }: ClaimRequest, session: number): Omit<ClaimGrant, 'session'> {
-    const { place, changes, jobs, resources } = this.#options
+    const { place, rows, changes, resources } = this.#options
     const { db, board, now } = place
     this.#requireSession(session, id)
     const gate = db.get('SELECT paused, fence FROM boards WHERE id = ?', board)
     if (gate?.['paused'] !== 0) throw refusalError(id, { why: 'paused' })
-    const row = jobs.requireUnclaimed(id, revision)
+    const row = rows.requireUnclaimed(id, revision)
     if (row['due_when_ready'] !== null) throw refusalError(id, { why: 'waits' })
     const job = Number(row['id'])
     // Before the first change: it throws for a posting that cannot be encoded.
@@ -71,9 +76,9 @@ export class ClaimSteps {
 
   /** Ends the claim that a session holds. */
   settle(settlement: Settlement, session: number): Settled {
-    const { jobs } = this.#options
+    const { rows, jobs } = this.#options
     const { id, kind, revision, posting, history } = settlement
-    const row = jobs.find(id)
+    const row = rows.find(id)
     if (row?.['session'] !== session || row['revision'] !== revision) return undefined
     const job = Number(row['id'])
     let doomed: readonly string[] = []
@@ -85,8 +90,8 @@ export class ClaimSteps {
 
   /** Ends the claim that any session holds at the revision. */
   release({ id, revision, posting }: ReleaseRequest): ReleaseOutcome {
-    const { jobs } = this.#options
-    const row = jobs.find(id)
+    const { rows, jobs } = this.#options
+    const row = rows.find(id)
     if (!row) return 'gone'
     if (row['revision'] !== revision) return 'changed'
     if (row['session'] === null) return 'unclaimed'
@@ -95,27 +100,53 @@ export class ClaimSteps {
     return 'released'
   }
 
-  /** Moves an unclaimed job to the trash. @returns the ids of the jobs that were cancelled because of that @throws NotFound, Unclaimable */
-  discard(discarded: DiscardRequest): readonly string[] {
-    const row = this.#options.jobs.requireUnclaimed(discarded.id, discarded.revision)
-    return this.#options.jobs.end(row, { trash: discarded, history: discarded.history })
-  }
-
-  /** Pauses or resumes the board. */
-  setPaused(paused: boolean): void {
-    const { place, changes } = this.#options
-    place.db.run('UPDATE boards SET paused = ? WHERE id = ?', Number(paused), place.board)
-    changes.addGate(paused ? 'paused' : 'resumed')
-  }
-
   /** Frees the resources and slots of a job. */
   free(job: number): void {
     this.#options.resources.free(job)
     this.#options.limits.free(job)
   }
 
+  owner(id: string): string | undefined {
+    const { db, board } = this.#options.place
+    const sql = 'SELECT who FROM jobs WHERE id = ? AND board = ? AND session IS NOT NULL'
+    const row = db.get(sql, jobNumber(id), board)
+    return row && readText(row, 'who')
+  }
+
   #requireSession(session: number, id: string): void {
     if (this.#options.place.db.get('SELECT 1 FROM sessions WHERE id = ?', session)) return
     throw new NotConnected(`claim of ${id}: the session is over`)
+  }
+}
+
+export class SqliteClaims implements BackendClaims {
+  readonly #board: SqliteBoard<{ readonly claims: ClaimSteps }>
+
+  constructor(board: SqliteBoard<{ readonly claims: ClaimSteps }>) {
+    this.#board = board
+  }
+
+  async claim(choices: readonly ClaimRequest[]): Promise<Result<ClaimGrant>[]> {
+    const { id, label } = this.#board.requireSession('claiming')
+    return settleEach(choices, (choice) =>
+      this.#board.step(({ claims }) => ({ session: label, ...claims.claim(choice, id) })),
+    )
+  }
+
+  async settle(settlement: Settlement): Promise<void> {
+    const { sink, keeper } = this.#board.requireOpen()
+    const session = keeper.current
+    const isOurs = session?.label === settlement.session
+    const doomed = isOurs ? await this.#board.step(({ claims }) => claims.settle(settlement, session.id)) : undefined
+    if (!doomed) throw refusalError(`job ${settlement.posting.uuid}`, { why: 'lost' })
+    if (doomed.length > 0) sink.doomed(doomed)
+  }
+
+  async release(request: ReleaseRequest): Promise<ReleaseOutcome> {
+    return this.#board.step(({ claims }) => claims.release(request))
+  }
+
+  async owner(id: string): Promise<string | undefined> {
+    return this.#board.read(({ claims }) => claims.owner(id))
   }
 }

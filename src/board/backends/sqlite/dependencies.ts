@@ -1,18 +1,19 @@
 /** The dependencies between jobs of a board that are not met. */
 import { encodeText } from '../../../core/texts.ts'
-import { MAX_SHOWN_DEPENDENCIES } from '../../contract/index.ts'
+import { type BackendDependencies, type KnownDependencies, MAX_SHOWN_DEPENDENCIES } from '../../contract/index.ts'
 import { cascadeCancellation, type Dependency } from '../../model/dependencies.ts'
-import type { BoardPlace, Changes } from './changes.ts'
-import { jobId, jobNumber, NEVER } from './rows.ts'
+import type { SqliteBoard } from './life/open-board.ts'
+import type { BoardPlace, ChangeLog } from './store/change-log.ts'
+import { jobId, jobNumber, NEVER } from './store/rows.ts'
 
 /** The end of a job in the trash. */
 type FailedJob = Parameters<typeof cascadeCancellation>[0]
 
-export class Dependencies {
+export class DependencySteps {
   readonly #place: BoardPlace
-  readonly #changes: Changes
+  readonly #changes: ChangeLog
 
-  constructor(place: BoardPlace, changes: Changes) {
+  constructor(place: BoardPlace, changes: ChangeLog) {
     this.#place = place
     this.#changes = changes
   }
@@ -79,7 +80,7 @@ export class Dependencies {
   }
 
   /** Returns the ids of the jobs for which a job waits, and the ids of the jobs that wait for it. */
-  of(id: string): { readonly waitsFor: readonly string[]; readonly dependents: readonly string[] } {
+  of(id: string): KnownDependencies {
     const list = (known: string, wanted: string) =>
       this.#place.db
         .all(
@@ -89,5 +90,17 @@ export class Dependencies {
         )
         .map((row) => jobId(row['id']))
     return { waitsFor: list('job', 'waits_for'), dependents: list('waits_for', 'job') }
+  }
+}
+
+export class SqliteDependencies implements BackendDependencies {
+  readonly #board: SqliteBoard<{ readonly dependencies: DependencySteps }>
+
+  constructor(board: SqliteBoard<{ readonly dependencies: DependencySteps }>) {
+    this.#board = board
+  }
+
+  async of(id: string): Promise<KnownDependencies> {
+    return this.#board.read(({ dependencies }) => dependencies.of(id))
   }
 }

@@ -2,16 +2,17 @@
 import { encode } from '../../../core/codec.ts'
 import { NotConnected } from '../../../core/errors.ts'
 import { encodeText } from '../../../core/texts.ts'
-import type { Entity } from '../../contract/index.ts'
+import type { BackendEntities, Entity } from '../../contract/index.ts'
 import { refusalError } from '../../contract/refusals.ts'
 import { metadataReader } from '../../model/entity-metadata.ts'
-import type { BoardPlace } from './changes.ts'
-import { readText, toEntity } from './rows.ts'
+import type { SqliteBoard } from './life/open-board.ts'
+import type { BoardPlace } from './store/change-log.ts'
+import { readText, toEntity } from './store/rows.ts'
 
 /** An entity without a session is not one that a board has registered. */
 const LIVES = 'EXISTS (SELECT 1 FROM sessions WHERE id = session)'
 
-export class Entities {
+export class EntitySteps {
   readonly #place: BoardPlace
 
   constructor(place: BoardPlace) {
@@ -50,5 +51,26 @@ export class Entities {
       encodeText(kind),
     )
     return rows.map((row) => toEntity(row, readMetadata))
+  }
+}
+
+export class SqliteEntities implements BackendEntities {
+  readonly #board: SqliteBoard<{ readonly entities: EntitySteps }>
+
+  constructor(board: SqliteBoard<{ readonly entities: EntitySteps }>) {
+    this.#board = board
+  }
+
+  async register(entity: Entity): Promise<void> {
+    const { id } = this.#board.requireSession(`registering ${entity.kind} ${entity.name}`)
+    return this.#board.step(({ entities }) => entities.register(entity, id))
+  }
+
+  async unregister(entity: Entity): Promise<void> {
+    if (this.#board.open) await this.#board.step(({ entities }) => entities.unregister(entity))
+  }
+
+  async list(kind: string): Promise<Entity[]> {
+    return this.#board.read(({ entities }) => entities.list(kind))
   }
 }

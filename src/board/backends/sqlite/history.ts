@@ -1,29 +1,18 @@
 /** The jobs of a board that have ended last. */
 import { encodeText } from '../../../core/texts.ts'
 import type { Row } from '../../../sqlite/index.ts'
-import { decodeEndedJob, type EndedJob, encodeEndedJob, type HistoryEntry } from '../../model/ended-job.ts'
+import type { BackendHistory } from '../../contract/index.ts'
+import { decodeEndedJob, type EndedJob } from '../../model/ended-job.ts'
 import type { UnreadableValues } from '../unreadable-values.ts'
-import type { BoardPlace } from './changes.ts'
-import { readBytes, readText } from './rows.ts'
+import type { SqliteBoard } from './life/open-board.ts'
+import type { BoardPlace } from './store/change-log.ts'
+import { type EncodedEntry, readBytes, readText } from './store/rows.ts'
 
 /** The number of rows of one read: each can have results of 64 KiB. */
 const ROWS_PER_READ = 500
 
-/** A job of the history, encoded. */
-export interface EncodedEntry {
-  readonly uuid: string
-  readonly bytes: Uint8Array
-  /** The number of jobs that the history keeps. */
-  readonly keep: number
-}
-
-/** @throws InvalidArgument */
-export function encodeHistory({ job, keep }: HistoryEntry): EncodedEntry {
-  return { uuid: encodeText(job.uuid), bytes: encodeEndedJob(job), keep }
-}
-
 /** With the plus before board, SQLite chooses the index of uuids, and not that of all jobs of the board. */
-export class History {
+export class HistorySteps {
   readonly #place: BoardPlace
 
   constructor(place: BoardPlace) {
@@ -69,6 +58,23 @@ export class History {
     const { db, board } = this.#place
     const row = db.get('SELECT record FROM history WHERE +board = ? AND uuid = ?', board, encodeText(uuid))
     return row && parseEndedJob(row)
+  }
+}
+
+export class SqliteHistory implements BackendHistory {
+  readonly #board: SqliteBoard<{ readonly history: HistorySteps }>
+
+  constructor(board: SqliteBoard<{ readonly history: HistorySteps }>) {
+    this.#board = board
+  }
+
+  async newest({ limit }: { readonly limit: number }): Promise<readonly EndedJob[]> {
+    const { unreadable } = this.#board.requireOpen()
+    return this.#board.read(({ history }) => history.newest(limit, unreadable))
+  }
+
+  async find(uuids: readonly string[]): Promise<readonly (EndedJob | undefined)[]> {
+    return this.#board.read(({ history }) => uuids.map((uuid) => history.find(uuid)))
   }
 }
 

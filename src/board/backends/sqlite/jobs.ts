@@ -7,26 +7,46 @@
 import { encode } from '../../../core/codec.ts'
 import { encodeText } from '../../../core/texts.ts'
 import type { Row, SqliteValue } from '../../../sqlite/index.ts'
-import type { Cancellation, JobStatus, StoredJob, TrashReason, UnreadableJob } from '../../contract/index.ts'
-import { refusalError } from '../../contract/refusals.ts'
+import type {
+  BackendJobs,
+  JobStatus,
+  Posted,
+  PostRequest,
+  StoredJob,
+  TrashReason,
+  UnreadableJob,
+} from '../../contract/index.ts'
 import { rank } from '../../model/claim-order.ts'
 import type { Dependency } from '../../model/dependencies.ts'
 import type { HistoryEntry } from '../../model/ended-job.ts'
-import { encodeLife, encodePosting, type Posting, toCountedBytes } from '../../model/posting.ts'
-import type { Batches } from './batches.ts'
-import type { BoardPlace, Changes } from './changes.ts'
-import type { Dependencies } from './dependencies.ts'
-import { encodeHistory, type History } from './history.ts'
-import type { Keys } from './keys.ts'
-import { BODY, jobId, jobNumber, LARGE_BODY_BYTES, NEVER, readText, STORED_COLUMNS, toStoredJob } from './rows.ts'
+import { encodeLife, type Posting, toCountedBytes } from '../../model/posting.ts'
+import type { BatchSteps } from './batches.ts'
+import type { DependencySteps } from './dependencies.ts'
+import type { HistorySteps } from './history.ts'
+import type { KeySteps } from './keys.ts'
+import type { SqliteBoard } from './life/open-board.ts'
+import type { BoardPlace, ChangeLog } from './store/change-log.ts'
+import {
+  BODY,
+  type EncodedPost,
+  encodeHistory,
+  encodePost,
+  encodeUnlimited,
+  jobId,
+  jobNumber,
+  LARGE_BODY_BYTES,
+  NEVER,
+  STORED_COLUMNS,
+  toStoredJob,
+} from './store/rows.ts'
 
 export interface JobsOptions {
   readonly place: BoardPlace
-  readonly changes: Changes
-  readonly keys: Keys
-  readonly dependencies: Dependencies
-  readonly batches: Batches
-  readonly history: History
+  readonly changes: ChangeLog
+  readonly keys: KeySteps
+  readonly dependencies: DependencySteps
+  readonly batches: BatchSteps
+  readonly history: HistorySteps
 }
 
 /** A job to add. */
@@ -45,15 +65,30 @@ export interface JobEnd {
   readonly history?: HistoryEntry | undefined
 }
 
-const JOB = `SELECT id, uuid, rank, revision, session, batch, cancelled_by, due_when_ready, body IS NULL AS large,
-  EXISTS (SELECT 1 FROM dependencies WHERE waits_for = jobs.id) OR EXISTS (SELECT 1 FROM dependencies WHERE job = jobs.id) AS linked
-FROM jobs WHERE id = ? AND board = ?`
-
-export class Jobs {
+export class JobSteps {
   readonly #options: JobsOptions
 
   constructor(options: JobsOptions) {
     this.#options = options
+  }
+
+  /** @throws NotFound, InvalidState, Duplicate if the batch of the posting refuses it */
+  post(post: EncodedPost): Posted {
+    const { dependencies, batches, keys } = this.#options
+    const { posting, after = [], member } = post.request
+    const gone = after.length > 0 ? dependencies.findGone(after) : []
+    if (gone.length > 0) return { created: false, gone }
+    const batch = batches.numberFor(posting, member)
+    const holder = keys.holderOf(posting.key)
+    if (holder) return { created: false, ...holder }
+    return this.addPost(post, batch)
+  }
+
+  /** Adds a posted job, which was checked before. @param batch the number of the batch that counts it */
+  addPost({ request, bytes }: EncodedPost, batch: number | null): Posted {
+    const { posting, after } = request
+    if (batch !== null) this.#options.batches.countPost(batch)
+    return { created: true, ...this.add({ posting, bytes, after, batch }) }
   }
 
   add({ posting, bytes, after = [], batch }: NewJob): { id: string; revision: number; order: bigint; bytes: number } {
@@ -79,20 +114,6 @@ export class Jobs {
     return { id: jobId(job), revision: 0, order: BigInt(job), bytes: toCountedBytes(bytes, 'msgpack') }
   }
 
-  /** Returns the row of a job; undefined if it is not on the board. */
-  find(id: string): Row | undefined {
-    const { db, board } = this.#options.place
-    return db.get(JOB, jobNumber(id), board)
-  }
-
-  /** @throws NotFound; Unclaimable for a job that is claimed, or is at another revision */
-  requireUnclaimed(id: string, revision: number): Row {
-    const row = this.find(id)
-    if (!row) throw refusalError(id, { why: 'gone' })
-    if (row['session'] !== null || row['revision'] !== revision) throw refusalError(id, { why: 'changed' })
-    return row
-  }
-
   /** Ends the claim of a job that stays on the board, and stores what the claim changed of its posting. */
   giveBack(job: number, posting: Posting): void {
     const { place, changes } = this.#options
@@ -103,19 +124,6 @@ export class Jobs {
       ...[encodeLife(posting, 'msgpack'), at, posting.delay === undefined ? 0 : at + posting.delay, job],
     )
     changes.add('abandoned', job)
-  }
-
-  /** Requests to cancel a job, which is due at once from then on and waits for no other. The first request is kept. @throws NotFound */
-  cancel(id: string, { job: name, who, reason }: Cancellation & { readonly job: string }): void {
-    const { place, changes, dependencies } = this.#options
-    const row = this.find(id)
-    if (!row) throw refusalError(name, { why: 'gone' })
-    if (row['cancelled_by'] !== null) return
-    const job = Number(row['id'])
-    const sql = 'UPDATE jobs SET cancelled_by = ?, cancel_reason = ?, due_at = 0, due_when_ready = NULL WHERE id = ?'
-    place.db.run(sql, encodeText(who), encodeText(reason), job)
-    dependencies.removeOf(job)
-    changes.add('cancelled', job)
   }
 
   /** Removes a job from the board. @returns the ids of the jobs that were cancelled because of its end */
@@ -146,9 +154,7 @@ export class Jobs {
 
   /** Posts the callback of a batch, if there is one. */
   postCallback(posting: Posting | undefined): void {
-    if (!posting) return
-    const bytes = encodePosting(posting, { encoding: 'msgpack', limit: Number.POSITIVE_INFINITY })
-    this.add({ posting, bytes, batch: null })
+    if (posting) this.add({ posting, bytes: encodeUnlimited(posting), batch: null })
   }
 
   read(id: string): StoredJob | UnreadableJob | undefined {
@@ -169,20 +175,22 @@ export class Jobs {
       }
     return db.get('SELECT 1 FROM trash WHERE id = ? AND board = ?', job, board) ? 'trashed' : 'gone'
   }
+}
 
-  owner(id: string): string | undefined {
-    const { db, board } = this.#options.place
-    const sql = 'SELECT who FROM jobs WHERE id = ? AND board = ? AND session IS NOT NULL'
-    const row = db.get(sql, jobNumber(id), board)
-    return row && readText(row, 'who')
+export class SqliteJobs implements BackendJobs {
+  readonly #board: SqliteBoard<{ readonly jobs: JobSteps }>
+
+  constructor(board: SqliteBoard<{ readonly jobs: JobSteps }>) {
+    this.#board = board
   }
 
-  cancellation(id: string): Cancellation | undefined {
-    const { db, board } = this.#options.place
-    const sql = `SELECT cancelled_by AS who, cancel_reason AS reason FROM jobs WHERE id = ? AND board = ?
-      AND cancelled_by IS NOT NULL`
-    const row = db.get(sql, jobNumber(id), board)
-    return row && { who: readText(row, 'who'), reason: readText(row, 'reason') }
+  async post(request: PostRequest): Promise<Posted> {
+    const post = encodePost(request)
+    return this.#board.step(({ jobs }) => jobs.post(post))
+  }
+
+  async read(ids: readonly string[]): Promise<(StoredJob | UnreadableJob | undefined)[]> {
+    return this.#board.read(({ jobs }) => ids.map((id) => jobs.read(id)))
   }
 }
 

@@ -1,4 +1,6 @@
+/** What claims, and calls outside of claims, have taken of the limits of a board. */
 import { decodeText, encodeText } from '../../../core/texts.ts'
+import type { BackendLimits } from '../../contract/index.ts'
 import { refusalError } from '../../contract/refusals.ts'
 import {
   type ClaimLimits,
@@ -14,9 +16,10 @@ import {
   takeTokensInOrder,
   toArrivalAt,
 } from '../../model/limits.ts'
-import type { BoardPlace } from './changes.ts'
+import type { SqliteBoard } from './life/open-board.ts'
+import type { BoardPlace } from './store/change-log.ts'
 
-export class Limits {
+export class LimitSteps {
   readonly #place: BoardPlace
 
   constructor(place: BoardPlace) {
@@ -127,5 +130,25 @@ export class Limits {
     const { db, board } = this.#place
     const sql = 'INSERT OR REPLACE INTO tokens (board, key, arrival, interval, burst) VALUES (?, ?, ?, ?, ?)'
     db.run(sql, board, encodeText(key), arrivalMs, rate.intervalMs, rate.burst)
+  }
+}
+
+export class SqliteLimits implements BackendLimits {
+  readonly #board: SqliteBoard<{ readonly limits: LimitSteps }>
+
+  constructor(board: SqliteBoard<{ readonly limits: LimitSteps }>) {
+    this.#board = board
+  }
+
+  async revision(): Promise<number> {
+    return this.#board.read(({ limits }) => limits.revision)
+  }
+
+  async use(keys?: readonly string[]): Promise<readonly LimitUse[]> {
+    return this.#board.read(({ limits }) => limits.use(keys))
+  }
+
+  async takeTokens(request: TokenRequest): Promise<TokensTaken> {
+    return this.#board.step(({ limits }) => limits.takeTokens(request))
   }
 }

@@ -1,9 +1,11 @@
+/** The resources that the claims of a board hold. */
 import { encodeText } from '../../../core/texts.ts'
+import type { BackendResources } from '../../contract/index.ts'
 import { refusalError } from '../../contract/refusals.ts'
 import type { Posting } from '../../model/posting.ts'
 import { toResourceWants } from '../../model/resources.ts'
-import type { BoardPlace } from './changes.ts'
-import { jobId } from './rows.ts'
+import type { BoardPlace } from './store/change-log.ts'
+import { jobId } from './store/rows.ts'
 
 /** A resource that a claim is to hold. */
 export interface WantedResource {
@@ -11,7 +13,7 @@ export interface WantedResource {
   readonly exclusive: 0 | 1
 }
 
-export class Resources {
+export class ResourceSteps {
   readonly #place: BoardPlace
 
   constructor(place: BoardPlace) {
@@ -49,5 +51,15 @@ export class Resources {
   /** Frees all resources that the job holds. */
   free(job: number): void {
     this.#place.db.run('DELETE FROM permits WHERE job = ?', job)
+  }
+}
+
+export class SqliteResources implements BackendResources {
+  async releaseOrphans(): Promise<void> {
+    // Resources are held by the job: without its claim none is left.
+  }
+
+  async holder(): Promise<undefined> {
+    // Other programs hold no resources of these boards.
   }
 }

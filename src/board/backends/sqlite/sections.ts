@@ -1,18 +1,25 @@
 /** Reads parts of a board for views that hold only a window of it. */
 import { encodeText } from '../../../core/texts.ts'
-import type { BoardSections, JobSummary } from '../../contract/index.ts'
+import type { BackendSections, JobStatus, JobSummary } from '../../contract/index.ts'
 import { rank } from '../../model/claim-order.ts'
-import type { BoardPlace } from './changes.ts'
-import { jobId, jobNumber, SUMMARY_COLUMNS, toSummary } from './rows.ts'
+import type { WindowSize } from '../window-size.ts'
+import type { JobSteps } from './jobs.ts'
+import type { SqliteBoard } from './life/open-board.ts'
+import type { BoardPlace } from './store/change-log.ts'
+import { jobId, jobNumber, SUMMARY_COLUMNS, toSummary } from './store/rows.ts'
 
-export class Sections {
+type RangeRequest = Parameters<BackendSections['range']>[0]
+type DelayedRequest = Parameters<BackendSections['delayed']>[0]
+type Section = Awaited<ReturnType<BackendSections['range']>>
+
+export class SectionSteps {
   readonly #place: BoardPlace
 
   constructor(place: BoardPlace) {
     this.#place = place
   }
 
-  range({ after, limit, due }: Parameters<BoardSections['range']>[0]): Awaited<ReturnType<BoardSections['range']>> {
+  range({ after, limit, due }: RangeRequest): Section {
     const { db, board, now } = this.#place
     const at = now()
     const dueAt = due ? [at] : []
@@ -27,7 +34,7 @@ export class Sections {
     return { jobs, end: jobs.length < limit, at }
   }
 
-  delayed({ after, limit }: Parameters<BoardSections['delayed']>[0]): JobSummary[] {
+  delayed({ after, limit }: DelayedRequest): JobSummary[] {
     const { db, board } = this.#place
     const sql = `SELECT ${SUMMARY_COLUMNS} FROM jobs WHERE board = ? AND due_at > 0 AND due_at > ? AND due_at < 9e999
       AND session IS NULL ORDER BY due_at LIMIT ?`
@@ -46,4 +53,45 @@ export class Sections {
     const row = db.get('SELECT min(id) AS id FROM jobs WHERE uuid = ? AND board = ?', encodeText(uuid), board)
     return typeof row?.['id'] === 'number' ? jobId(row['id']) : undefined
   }
+}
+
+interface Steps {
+  readonly sections: SectionSteps
+  readonly jobs: JobSteps
+}
+
+export class SqliteSections implements BackendSections {
+  readonly window: number
+  readonly windowBytes: number
+  readonly #board: SqliteBoard<Steps>
+
+  constructor(board: SqliteBoard<Steps>, { window, windowBytes }: WindowSize) {
+    this.window = window
+    this.windowBytes = windowBytes
+    this.#board = board
+  }
+
+  async range(asked: RangeRequest): Promise<Section> {
+    return this.#board.readInSession(({ sections }) => sections.range(asked))
+  }
+
+  async delayed(asked: DelayedRequest): Promise<readonly JobSummary[]> {
+    return this.#board.readInSession(({ sections }) => sections.delayed(asked))
+  }
+
+  async claimed(): Promise<readonly JobSummary[]> {
+    return this.#board.readInSession(({ sections }) => sections.claimed())
+  }
+
+  async statusOf(ids: readonly string[]): Promise<readonly ('there' | 'trashed' | 'gone')[]> {
+    return this.#board.readInSession(({ jobs }) => ids.map((id) => toSectionStatus(jobs.status(id))))
+  }
+
+  async find(uuid: string): Promise<string | undefined> {
+    return this.#board.readInSession(({ sections }) => sections.find(uuid))
+  }
+}
+
+function toSectionStatus(status: JobStatus): 'there' | 'trashed' | 'gone' {
+  return typeof status === 'object' ? 'there' : status
 }

@@ -1,172 +1,141 @@
-/**
- * The session of a board object: a row with heartbeats, and the lease that they renew.
- *
- *     connected → lost → connected (in a new session)        and from each of them: closed
- *
- * The session is lost when its lease has ended, or when another process has removed its row. The lease ends before the others may remove the
- * row: so a process that was stopped lets go of its claims before another owner can have them.
- */
-import { createDeferred } from '../../../core/async/abort.ts'
-import { RecurringError } from '../../../core/async/recurring-error.ts'
-import { asError, NotConnected } from '../../../core/errors.ts'
-import { backoffDelay, startTimer, systemClock } from '../../../core/time.ts'
-import type { SqliteFile } from '../../../sqlite/index.ts'
-import type { BackendSink } from '../../contract/index.ts'
-import { OwnerLease } from '../lease.ts'
-import type { BoardPlace } from './changes.ts'
-import type { ProcessLife } from './process-life.ts'
-import { endSession, openSession, renewSession } from './sessions.ts'
+/** Opens and closes the file and the session of a board, and the clock of its jobs. */
+import { NotFound } from '../../../core/errors.ts'
+import type { Logger } from '../../../core/log.ts'
+import { encodeText } from '../../../core/texts.ts'
+import { openSqliteFile, type SqliteFile, type SqliteLocation } from '../../../sqlite/index.ts'
+import type { BackendClock, BackendSession, BackendSink, LeaseWatch } from '../../contract/index.ts'
+import { UnreadableValues } from '../unreadable-values.ts'
+import type { OpenBoard, SqliteBoard } from './life/open-board.ts'
+import { beginLife, type ProcessLife } from './life/process-life.ts'
+import { SessionKeeper } from './life/session-keeper.ts'
+import type { BoardPlace } from './store/change-log.ts'
+import { ChangeFeed } from './store/feed.ts'
 
-export interface SessionOptions {
-  readonly file: SqliteFile
-  readonly place: BoardPlace
-  readonly life: ProcessLife
-  readonly sink: Pick<BackendSink, 'session' | 'error'>
-  /** The URI of the board, for errors. */
+export interface SqliteSessionOptions {
   readonly uri: string
+  readonly location: SqliteLocation
+  /** The name of the board in its file. */
+  readonly board: string
   readonly who: string
-  /** In milliseconds. */
-  readonly ttl: number
-  /** Called when a session has begun, before it is reported. */
-  readonly onBegun: () => void
+  /** The TTL of the session, in milliseconds. */
+  readonly sessionTimeout: number
+  readonly log?: Logger
 }
 
-export interface SqliteSession {
-  readonly id: number
-  /** The name of the session in events. */
-  readonly label: string
-  readonly lease: OwnerLease
-}
+export class SqliteSession implements BackendSession {
+  readonly timeout: number
+  readonly #board: SqliteBoard<unknown>
+  readonly #clock: BackendClock
+  readonly #options: SqliteSessionOptions
 
-export class SessionKeeper {
-  readonly #options: SessionOptions
-  #current: SqliteSession | undefined
-  #timer: NodeJS.Timeout | undefined
-  #next = createDeferred()
-  #isClosed = false
-  #failures = 0
-  readonly #recurring = new RecurringError()
-
-  constructor(options: SessionOptions) {
+  constructor(board: SqliteBoard<unknown>, clock: BackendClock, options: SqliteSessionOptions) {
+    this.timeout = options.sessionTimeout
+    this.#board = board
+    this.#clock = clock
     this.#options = options
-    this.#next.promise.catch(() => undefined)
   }
 
-  get current(): SqliteSession | undefined {
-    return this.#current
-  }
-
-  /** Begins a session. */
-  async begin(): Promise<void> {
-    const { file, place, life, who, ttl, sink, onBegun } = this.#options
-    const sentAt = systemClock()
-    const process = await life.number
-    const id = await file.run(() => openSession(place, { process, who, ttl }))
-    if (this.#isClosed) {
-      await file.run(() => endSession(place.db, { session: id, board: place.board }))
-      return
+  async open(sink: BackendSink): Promise<void> {
+    const { location, log } = this.#options
+    const file = await openSqliteFile(location)
+    if (file.versionWarning !== undefined) log?.warn(file.versionWarning)
+    let life: ProcessLife | undefined
+    let open: OpenBoard | undefined
+    try {
+      const board = await this.#boardNumber(file)
+      life = await beginLife(file)
+      open = this.#assemble({ file, sink, life, board })
+      this.#board.begin(open)
+      await open.keeper.begin()
+    } catch (error) {
+      await open?.keeper.close()
+      open?.unlisten()
+      this.#board.end()
+      await life?.end()
+      await file.close()
+      throw error
     }
-    const lease = new OwnerLease({
-      ttl,
-      over: () => this.#lose(id, 'the lease has ended, because no heartbeat was written in time'),
+  }
+
+  /** Returns the number of the board. @throws NotFound for a missing board that must not be created */
+  async #boardNumber(file: SqliteFile): Promise<number> {
+    const { board: name, location } = this.#options
+    const { connection } = file
+    const stored = encodeText(name)
+    const find = () => connection.get('SELECT id FROM boards WHERE name = ?', stored)?.['id']
+    const found = file.read(find)
+    if (found !== undefined) return Number(found)
+    if (!location.create)
+      throw new NotFound(`there is no board ${name} in ${file.path}; the first process that opens it creates it`)
+    return file.run(() => Number(find() ?? connection.insert('INSERT INTO boards (name) VALUES (?)', stored)))
+  }
+
+  #assemble(parts: {
+    readonly file: SqliteFile
+    readonly sink: BackendSink
+    readonly life: ProcessLife
+    readonly board: number
+  }): OpenBoard {
+    const { file, sink, life, board } = parts
+    const { uri, who, sessionTimeout: ttl } = this.#options
+    const place: BoardPlace = { db: file.connection, board, now: () => this.#clock.now() }
+    const feed = new ChangeFeed({
+      ...{ place, sink, wanted: this.#board.wanted },
+      onSessionEnded: (session) => keeper.noteEnded(session),
     })
-    const session = { id, label: `session ${id}`, lease }
-    lease.extend(sentAt)
-    this.#current = session
-    this.#schedule(session)
-    onBegun()
-    sink.session({ state: 'connected', session: session.label })
-    const next = this.#next
-    this.#next = createDeferred()
-    this.#next.promise.catch(() => undefined)
-    next.resolve()
-  }
-
-  /** Notes that the row of a session is gone, whoever removed it. */
-  noteEnded(id: number): void {
-    this.#lose(id, 'the session has ended, because its row was removed')
-  }
-
-  /** Returns whether the session is certainly alive at this instant. If it is not, it is reported as lost first. */
-  isAlive(label: string): boolean {
-    return this.#current?.label === label && this.#current.lease.isValid()
-  }
-
-  /** Resolves with the label of a session that is alive. @throws NotConnected when the board is closed */
-  async whenAlive(): Promise<string> {
-    for (;;) {
-      const session = this.#current
-      if (session && this.isAlive(session.label)) return session.label
-      await this.#next.promise
+    const keeper = new SessionKeeper({
+      ...{ file, place, life, sink, uri, who, ttl },
+      onBegun: () => {
+        feed.begin()
+        sink.gap()
+      },
+    })
+    const onError = (error: Error) => sink.error(error)
+    const ends = [file.onCommit(() => feed.poll()), file.onError(onError), life.onError(onError)]
+    return {
+      ...{ sink, file, place, feed, life, keeper },
+      unreadable: new UnreadableValues({ onError }),
+      unlisten: () => {
+        for (const end of ends) end()
+      },
     }
   }
 
-  /** Ends the session. The owner is notified before another one can claim its jobs. */
   async close(): Promise<void> {
-    const { file, place, sink, uri } = this.#options
-    const session = this.#current
-    this.#isClosed = true
-    this.#current = undefined
-    clearTimeout(this.#timer)
-    session?.lease.stop()
-    this.#next.reject(new NotConnected(`${uri} is closed`))
-    sink.session({ state: 'closed', session: session?.label ?? 'none' })
-    if (!session) return
-    const ending = file.run(() => endSession(place.db, { session: session.id, board: place.board }))
-    // Where the file cannot be written to, the session ends with the process.
-    await ending.catch(() => undefined)
+    const { open } = this.#board
+    if (!open) return
+    this.#board.end()
+    const { file, life, keeper, unlisten } = open
+    await keeper.close()
+    unlisten()
+    await life.end()
+    await file.close()
   }
 
-  #schedule(session: SqliteSession): void {
-    this.#timer = startTimer(() => void this.#heartbeat(session), this.#options.ttl / 3)
-  }
-
-  async #heartbeat(session: SqliteSession): Promise<void> {
-    const { file, place } = this.#options
-    const sentAt = systemClock()
-    try {
-      const isThere = await file.runAtOnce(() => renewSession(place.db, session.id))
-      // The lease may have ended while the step waited: then the session is reported as lost, and must not be extended.
-      if (this.#current !== session || !session.lease.isValid()) return
-      this.#recurring.clear()
-      if (!isThere) this.noteEnded(session.id)
-      else session.lease.extend(sentAt)
-    } catch (error) {
-      if (this.#current === session) this.#report(asError(error))
+  /** Returns a watch that costs nothing: the session sends heartbeats whether or not it has claims. */
+  watchLease(): LeaseWatch {
+    return {
+      whenAlive: async () => this.#board.requireOpen().keeper.whenAlive(),
+      [Symbol.dispose]: () => undefined,
     }
-    if (this.#current === session) this.#schedule(session)
   }
 
-  #report(error: Error): void {
-    if (!this.#recurring.isNew(error)) return
-    this.#options.sink.error(error)
+  isAlive(session: string): boolean {
+    return this.#board.open?.keeper.isAlive(session) === true
   }
 
-  #lose(id: number, why: string): void {
-    const { sink, uri } = this.#options
-    const session = this.#current
-    if (session?.id !== id) return
-    this.#current = undefined
-    clearTimeout(this.#timer)
-    session.lease.stop()
-    sink.session({ state: 'lost', session: session.label, reason: new NotConnected(`${uri}: ${why}`) })
-    void this.#beginAgain(id)
+  leftMs(): number | undefined {
+    return this.#board.open?.keeper.current?.lease.leftMs
+  }
+}
+
+export class SqliteClock implements BackendClock {
+  /** Returns the time of this machine, which all processes that use the file have in common. */
+  now(): number {
+    return Date.now()
   }
 
-  /** Ends the former session, whose row may still be there, and begins another one. */
-  async #beginAgain(former: number): Promise<void> {
-    const { file, place } = this.#options
-    try {
-      await file.run(() => endSession(place.db, { session: former, board: place.board }))
-      if (!this.#isClosed) await this.begin()
-      this.#failures = 0
-      this.#recurring.clear()
-    } catch (error) {
-      if (this.#isClosed) return
-      this.#report(asError(error))
-      this.#failures += 1
-      const pause = backoffDelay(this.#failures, { first: 50, max: 2_000 })
-      this.#timer = startTimer(() => void this.#beginAgain(former), pause)
-    }
+  async read(): Promise<void> {
+    // All processes that use the file have the clock of this machine.
   }
 }

@@ -1,28 +1,49 @@
+/** The trash of a board. */
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { catchError, type Result } from '../../../core/result.ts'
 import { encodeText } from '../../../core/texts.ts'
-import type { RestoreOutcome, TrashedEntry } from '../../contract/index.ts'
+import type {
+  BackendTrash,
+  DiscardRequest,
+  RestoreOptions,
+  RestoreOutcome,
+  TrashedEntry,
+  TrashListing,
+} from '../../contract/index.ts'
 import { refusalError } from '../../contract/refusals.ts'
 import type { Dependency } from '../../model/dependencies.ts'
-import { encodePosting, type Posting } from '../../model/posting.ts'
-import type { Batches } from './batches.ts'
-import type { BoardPlace } from './changes.ts'
-import type { Dependencies } from './dependencies.ts'
-import type { Jobs } from './jobs.ts'
-import type { Keys } from './keys.ts'
-import { jobId, jobNumber, toTrashedEntry } from './rows.ts'
+import type { Posting } from '../../model/posting.ts'
+import { pagesOf, selectTrash } from '../trash-pages.ts'
+import type { BatchSteps } from './batches.ts'
+import type { DependencySteps } from './dependencies.ts'
+import type { JobSteps } from './jobs.ts'
+import type { KeySteps } from './keys.ts'
+import type { SqliteBoard } from './life/open-board.ts'
+import type { BoardPlace } from './store/change-log.ts'
+import type { JobRows } from './store/job-rows.ts'
+import { encodeUnlimited, jobId, jobNumber, toTrashedEntry } from './store/rows.ts'
 
 export interface TrashOptions {
   readonly place: BoardPlace
-  readonly jobs: Jobs
-  readonly keys: Keys
-  readonly dependencies: Dependencies
-  readonly batches: Batches
+  readonly rows: JobRows
+  readonly jobs: JobSteps
+  readonly keys: KeySteps
+  readonly dependencies: DependencySteps
+  readonly batches: BatchSteps
 }
 
-export class Trash {
+export class TrashSteps {
   readonly #options: TrashOptions
 
   constructor(options: TrashOptions) {
     this.#options = options
+  }
+
+  /** Moves an unclaimed job to the trash. @returns the ids of the jobs that were cancelled because of that @throws NotFound, Unclaimable */
+  discard(discarded: DiscardRequest): readonly string[] {
+    const { rows, jobs } = this.#options
+    const row = rows.requireUnclaimed(discarded.id, discarded.revision)
+    return jobs.end(row, { trash: discarded, history: discarded.history })
   }
 
   /** Moves an entry to the end of the queue. @throws NotFound; Duplicate if its key is taken */
@@ -37,7 +58,7 @@ export class Trash {
     // Its own window does not keep a job in the trash.
     if (holder && holder.inWindowOf !== entry.id) throw refusalError(`job ${posting.uuid}`, { why: 'key' })
     const batch = batches.numberOfTrashed(posting, job)
-    const bytes = encodePosting(posting, { encoding: 'msgpack', limit: Number.POSITIVE_INFINITY })
+    const bytes = encodeUnlimited(posting)
     place.db.run('DELETE FROM trash WHERE id = ?', job)
     if (batch !== null) batches.countRestored(batch, job)
     jobs.add({ posting, bytes, after, batch })
@@ -72,6 +93,55 @@ export class Trash {
     const sql = 'SELECT id FROM trash WHERE board = ? AND uuid = ? ORDER BY number DESC LIMIT 1'
     const row = db.get(sql, board, encodeText(uuid))
     return row && jobId(row['id'])
+  }
+}
+
+export class SqliteTrash implements BackendTrash {
+  readonly #board: SqliteBoard<{ readonly trash: TrashSteps }>
+
+  constructor(board: SqliteBoard<{ readonly trash: TrashSteps }>) {
+    this.#board = board
+  }
+
+  async discard(discarded: DiscardRequest): Promise<void> {
+    const { sink } = this.#board.requireOpen()
+    const doomed = await this.#board.step(({ trash }) => trash.discard(discarded))
+    if (doomed.length > 0) sink.doomed(doomed)
+  }
+
+  async restore(entry: TrashedEntry, posting: Posting, { after = [] }: RestoreOptions = {}): Promise<RestoreOutcome> {
+    return this.#board.step(({ trash }) => trash.restore(entry, posting, after))
+  }
+
+  async purge(entry: TrashedEntry): Promise<void> {
+    return this.#board.step(({ trash }) => trash.purge(entry))
+  }
+
+  async *list(listing?: TrashListing): AsyncGenerator<TrashedEntry, void, undefined> {
+    const { sink } = this.#board.requireOpen()
+    const index = this.#board.read(({ trash }) => trash.index())
+    for (const page of pagesOf(selectTrash(index, listing, ({ id }) => id))) {
+      for (const { id } of page) {
+        const read = this.#read(id)
+        if ('error' in read) sink.error(new Error(`trash entry ${id} is unreadable`, { cause: read.error }))
+        else if (read.value) yield read.value
+      }
+      await nextTurn()
+    }
+  }
+
+  async entry(id: string): Promise<TrashedEntry | undefined> {
+    const read = this.#read(id)
+    return 'error' in read ? undefined : read.value
+  }
+
+  async find(uuid: string): Promise<TrashedEntry | undefined> {
+    const id = this.#board.read(({ trash }) => trash.find(uuid))
+    return id === undefined ? undefined : this.entry(id)
+  }
+
+  #read(id: string): Result<TrashedEntry | undefined> {
+    return catchError(() => this.#board.read(({ trash }) => trash.entry(id)))
   }
 }
 

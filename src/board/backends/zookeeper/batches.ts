@@ -1,65 +1,43 @@
-/** The batches of an open board: creates, lists, changes and watches them, and removes old ones. See `store/batch-nodes.ts`. */
+/** The batches of a board: creates, lists, changes and watches them. See `store/batch-nodes.ts`. */
+
 import { RetryRounds } from '../../../core/async/retry.ts'
-import { NodeExists, NoNode, type Watch, type ZooKeeper, type ZooKeeperError } from '../../../zookeeper/index.ts'
-import type { BatchChange, BatchJobs, BatchStore, NewBatch } from '../../contract/index.ts'
+import { NodeExists, NoNode, type Watch } from '../../../zookeeper/index.ts'
+import type { BackendBatches, BatchChange, BatchJobs, NewBatch } from '../../contract/index.ts'
 import { refusalError } from '../../contract/refusals.ts'
-import { type BatchStatus, decodeBatch, MAX_ENDED_BATCHES, type StoredBatch } from '../../model/job-batch.ts'
+import { type BatchStatus, decodeBatch, type StoredBatch } from '../../model/job-batch.ts'
 import { unknownBatchError } from '../../model/post-batch.ts'
-import type { Posting } from '../../model/posting.ts'
-import { type BatchCounter, isUnfinished } from './batch-counter.ts'
-import type { TransactionCommitter } from './commit/committer.ts'
-import {
-  BatchChangedSignal,
-  createBatchSteps,
-  isBatchConflict,
-  removeBatchSteps,
-  statusStep,
-} from './commit/job-batch-steps.ts'
-import type { TransactionStep } from './commit/transactions.ts'
-import type { BatchNodes, BatchSnapshot } from './store/batch-nodes.ts'
-import type { Layout } from './store/layout.ts'
-import { missingAsUndefined, translateErrors } from './store/reader.ts'
+import { AGAIN, type Again, untilDone } from './commit/parts.ts'
+import type { Transaction, TransactionStep } from './commit/transaction.ts'
+import { createBatchSteps, isBatchChanged, statusStep } from './parts/batch-steps.ts'
+import type { BoardHandle } from './parts/board-handle.ts'
+import { translateErrors } from './store/reader.ts'
 
-/** The most batches that one sweep removes, and the most of its znodes that are deleted at the same time. */
-const MAX_REMOVED = 100
-const DELETES_AT_ONCE = 200
-
-export interface ZooKeeperBatchesOptions {
-  readonly zookeeper: ZooKeeper
-  readonly layout: Layout
-  readonly nodes: BatchNodes
-  readonly counter: BatchCounter
-  readonly committer: Pick<TransactionCommitter, 'commit'>
-  /** Refuses a posting that could not be claimed. @throws PayloadTooLarge */
-  readonly assertClaimable: (posting: Posting) => void
-  readonly onChanged: (batch: string) => void
-}
-
-export class ZooKeeperBatches implements BatchStore {
-  readonly #options: ZooKeeperBatchesOptions
+export class ZooKeeperBatches implements BackendBatches {
+  readonly #board: BoardHandle
   readonly #watches = new Map<string, Promise<Watch>>()
 
-  constructor(options: ZooKeeperBatchesOptions) {
-    this.#options = options
+  constructor(board: BoardHandle) {
+    this.#board = board
   }
 
   async create({ uuid, bytes }: NewBatch): Promise<void> {
-    const { zookeeper, layout, assertClaimable } = this.#options
+    const { zookeeper, layout } = this.#board
+    const { postings } = this.#board.parts
     const { onDone, onFailed } = decodeBatch(uuid, bytes)
-    for (const callback of [onDone, onFailed]) if (callback) assertClaimable(callback)
+    for (const callback of [onDone, onFailed]) if (callback) postings.assertClaimable(callback)
     await this.#commit(`creation of batch ${uuid}`, uuid, createBatchSteps(layout, uuid, bytes), {
       repair: (step, error) =>
         error instanceof NoNode && step.op.path === layout.batch(uuid)
           ? () => zookeeper.mkdirp(layout.batchesFolder)
           : undefined,
-      toRejection: (error) =>
+      onRefused: (error) =>
         error instanceof NodeExists ? refusalError(`batch ${uuid}`, { why: 'batch' }, error) : error,
     })
   }
 
   /** Also ends a batch that was left without open jobs by a process that died. */
   async find(uuid: string): Promise<StoredBatch | undefined> {
-    const { nodes, counter } = this.#options
+    const { batchNodes: nodes, batches: counter } = this.#board.parts
     const what = `reading batch ${uuid}`
     const found = await translateErrors(what, () => nodes.readWhole(uuid))
     if (!(found?.sealed && found.endedAt === undefined && found.open === 0)) return found
@@ -68,44 +46,45 @@ export class ZooKeeperBatches implements BatchStore {
   }
 
   list({ limit }: { readonly limit: number }): Promise<readonly StoredBatch[]> {
-    return translateErrors('listing the batches', () => this.#options.nodes.newest(limit))
+    return translateErrors('listing the batches', () => this.#board.parts.batchNodes.newest(limit))
   }
 
   async change(uuid: string, change: BatchChange): Promise<StoredBatch> {
-    const { nodes, counter, layout } = this.#options
+    const { layout } = this.#board
+    const { batchNodes: nodes, batches: counter } = this.#board.parts
     const what = `${change.kind} of batch ${uuid}`
     const rounds = new RetryRounds(what)
-    while (true) {
+    await untilDone<undefined>(async () => {
       const seen = await translateErrors(what, () => nodes.readSynced(uuid))
       if (!seen) throw unknownBatchError(uuid)
       const next = toChanged(seen.status, change)
-      if (!next) break
+      if (!next) return
       counter.forget(uuid)
-      try {
-        const counted = change.kind === 'carry' ? { carried: change.total - (seen.counts.total - seen.carried) } : {}
-        const step = statusStep(layout, uuid, { seen, status: next, ...counted })
-        await this.#commit(what, uuid, [step], { toRejection: toConflict })
-        break
-      } catch (error) {
-        if (!(error instanceof BatchChangedSignal)) throw error
-        await rounds.next()
-      }
-    }
+      const counted = change.kind === 'carry' ? { carried: change.total - (seen.counts.total - seen.carried) } : {}
+      const step = statusStep(layout, uuid, { seen, status: next, ...counted })
+      return this.#commit<Again | undefined>(what, uuid, [step], {
+        onRefused: (error, step) =>
+          isBatchChanged(error, step) ? { answer: () => rounds.next().then(() => AGAIN) } : error,
+      })
+    })
     const found = await this.find(uuid)
     if (found) return found
     throw unknownBatchError(uuid)
   }
 
   async jobs(uuid: string): Promise<BatchJobs> {
-    const found = await translateErrors(`listing the jobs of batch ${uuid}`, () => this.#options.nodes.jobs(uuid))
+    const found = await translateErrors(`listing the jobs of batch ${uuid}`, () =>
+      this.#board.parts.batchNodes.jobs(uuid),
+    )
     if (found) return found
     throw unknownBatchError(uuid)
   }
 
   async watch(uuid: string): Promise<void> {
-    const { zookeeper, layout, onChanged } = this.#options
+    const { zookeeper, layout } = this.#board
+    const { sink } = this.#board.parts
     if (this.#watches.has(uuid)) return
-    const handler = { events: () => onChanged(uuid), gap: () => onChanged(uuid) }
+    const handler = { events: () => sink.batchChanged(uuid), gap: () => sink.batchChanged(uuid) }
     const watching = zookeeper.watch(layout.batchState(uuid), { mode: 'persistent' }, handler)
     this.#watches.set(uuid, watching)
     try {
@@ -123,56 +102,13 @@ export class ZooKeeperBatches implements BatchStore {
     await watch?.remove().catch(() => undefined)
   }
 
-  /** Ends the batches that were left without open jobs, and removes those that ended before the newest ones that are kept. */
-  async sweep(): Promise<void> {
-    const { nodes, counter } = this.#options
-    const names = await nodes.listNames()
-    const found = await nodes.readEach(names)
-    const unfinished = names.filter((_, index) => isUnfinished(found[index]))
-    for (const uuid of unfinished) counter.look(uuid)
-    const gone = names.filter((_, index) => found[index] === undefined)
-    const ended = names.flatMap((uuid, index) => toEnded(uuid, found[index]) ?? [])
-    const old = ended.sort((a, b) => b.endedAt - a.endedAt).slice(MAX_ENDED_BATCHES)
-    for (const { uuid, seen } of old.slice(-MAX_REMOVED)) await this.#remove(uuid, seen)
-    // Another sweep may be removing them, or has died.
-    for (const uuid of gone.slice(0, MAX_REMOVED)) await this.#removeRest(uuid)
-  }
-
-  async #remove(uuid: string, seen: BatchSnapshot): Promise<void> {
-    const steps = removeBatchSteps(this.#options.layout, uuid, seen)
-    try {
-      await this.#commit(`removal of batch ${uuid}`, uuid, steps, { toRejection: toConflict })
-    } catch (error) {
-      // It was opened again.
-      if (error instanceof BatchChangedSignal) return
-      throw error
-    }
-    await this.#removeRest(uuid)
-  }
-
-  async #removeRest(uuid: string): Promise<void> {
-    const { zookeeper, layout } = this.#options
-    // A newer release may have created it.
-    if (await zookeeper.exists(layout.batchState(uuid))) return
-    const folder = layout.batchFailed(uuid)
-    const names = (await missingAsUndefined(zookeeper.getChildren(folder)))?.names ?? []
-    for (let from = 0; from < names.length; from += DELETES_AT_ONCE)
-      await Promise.all(names.slice(from, from + DELETES_AT_ONCE).map((name) => this.#delete(`${folder}/${name}`)))
-    await this.#delete(folder)
-    await this.#delete(layout.batch(uuid))
-  }
-
-  async #delete(path: string): Promise<void> {
-    await missingAsUndefined(this.#options.zookeeper.delete(path))
-  }
-
-  #commit(
+  #commit<T extends Again | undefined>(
     what: string,
     batch: string,
     steps: readonly TransactionStep[],
-    on: Pick<Parameters<TransactionCommitter['commit']>[0], 'repair' | 'toRejection'>,
-  ): Promise<void> {
-    return this.#options.committer.commit<void>({
+    on: Pick<Transaction<T>, 'repair' | 'onRefused'>,
+  ): Promise<T | undefined> {
+    return this.#board.committer.commit<T | undefined>({
       ...{ what, steps, touches: [{ name: `batch ${batch}`, mode: 'alone' }] },
       ...{ onCommitted: () => undefined, onRecovered: () => undefined },
       ...on,
@@ -197,16 +133,4 @@ function toChanged(status: BatchStatus, change: BatchChange): BatchStatus | unde
       return carried
     }
   }
-}
-
-function toConflict(error: ZooKeeperError, step: TransactionStep | 'guard' | undefined): Error {
-  return isBatchConflict(error, step) ? new BatchChangedSignal() : error
-}
-
-function toEnded(
-  uuid: string,
-  seen: BatchSnapshot | undefined,
-): { readonly uuid: string; readonly seen: BatchSnapshot; readonly endedAt: number } | undefined {
-  const { endedAt } = seen?.status ?? {}
-  return seen && endedAt !== undefined ? { uuid, seen, endedAt } : undefined
 }

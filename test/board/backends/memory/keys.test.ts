@@ -1,8 +1,11 @@
 /** The windows of keys on a memory board, to the millisecond of its clock. */
 import { describe, expect, test } from 'vitest'
-import { MemoryKeys } from '../../../../src/board/backends/memory/keys.ts'
+import { KeySteps } from '../../../../src/board/backends/memory/keys.ts'
+import { ChangeListeners } from '../../../../src/board/backends/memory/store/change-listeners.ts'
+import { JobRows } from '../../../../src/board/backends/memory/store/rows.ts'
 import { memoryTestBackend } from '../../../../src/board/memory-place.ts'
 import { InvalidState } from '../../../../src/core/errors.ts'
+import { systemAlarmClock } from '../../../../src/core/time.ts'
 import { ManualClock } from '../../../../src/testing/index.ts'
 import { all } from '../../jobs.ts'
 
@@ -97,7 +100,9 @@ test('a delay of a replacement counts from it', async () => {
 
 test('keys whose windows are over are not kept, also behind one that lasts', () => {
   let now = 0
-  const keys = new MemoryKeys({ isOnBoard: () => false, now: () => now })
+  const clock = { ...systemAlarmClock, now: () => now }
+  const rows = new JobRows({ clock, alarms: undefined, onAlarm: () => undefined })
+  const keys = new KeySteps({ clock, rows, changes: new ChangeListeners() })
   const use = (key: string, window: number) => {
     keys.take(key, { id: key, uuid: key }, window)
     keys.release(key, key)

@@ -437,7 +437,7 @@ describe('a followed job', () => {
       SELECT ${place.schema}.log_change(board, 'consumed', ARRAY[id]) FROM gone`,
       [],
     )
-    const following = backend.follow([id])
+    const following = backend.changes.follow([id])
     // It waits for the transaction that ends the job.
     const waits = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%follow(%'"
     await vi.waitFor(async () => expect(await place.query(waits)).toHaveLength(1), 60_000)
@@ -453,15 +453,15 @@ describe('a followed job', () => {
     const ids = [jobIdFor(await board.post('flow', {})), jobIdFor(await board.post('flow', {}))]
     const rows = () => place.query('SELECT job, xmin::text FROM @.followers ORDER BY job')
     const free = { claimed: false, cancelled: false, revision: 0 }
-    expect(await backend.follow([...ids, 'job0000009999'])).toEqual([free, free, 'gone'])
+    expect(await backend.changes.follow([...ids, 'job0000009999'])).toEqual([free, free, 'gone'])
     const before = await rows()
     expect(before).toHaveLength(2)
-    expect(await backend.follow(ids)).toEqual([free, free])
+    expect(await backend.changes.follow(ids)).toEqual([free, free])
     expect(await rows()).toEqual(before)
-    await backend.unfollow(ids)
+    await backend.changes.unfollow(ids)
     expect(await rows()).toEqual([])
-    expect(await backend.follow(ids)).toEqual([free, free])
-    await backend.unfollow(ids.slice(0, 1))
+    expect(await backend.changes.follow(ids)).toEqual([free, free])
+    await backend.changes.unfollow(ids.slice(0, 1))
     expect((await rows()).map(({ job }) => `job${String(job).padStart(10, '0')}`)).toEqual(ids.slice(1))
   })
 
@@ -472,11 +472,13 @@ describe('a followed job', () => {
     for (let round = 0; round < 10; round += 1) {
       const jobs = await Promise.all(Array.from({ length: 20 }, () => worker.post('flow', {})))
       const ids = jobs.map(jobIdFor)
-      await Promise.all(followers.map(({ backend }) => backend.follow(ids)))
+      await Promise.all(followers.map(({ backend }) => backend.changes.follow(ids)))
       const ending = worker
         .claimNext({ max: jobs.length })
         .then((claims) => Promise.all(claims.map((claim, index) => (index % 2 ? claim.trash() : claim.consume()))))
-      const unfollowing = followers.map(({ backend }, index) => backend.unfollow(index % 2 ? ids : ids.toReversed()))
+      const unfollowing = followers.map(({ backend }, index) =>
+        backend.changes.unfollow(index % 2 ? ids : ids.toReversed()),
+      )
       await Promise.all([ending, ...unfollowing])
     }
     expect(await place.query('SELECT FROM @.followers')).toEqual([])

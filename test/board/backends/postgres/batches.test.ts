@@ -1,6 +1,6 @@
 /** Batches as rows: last jobs that end at the same time, seals and posts beside them, owners that are lost, transactions of callers, and sweeping. */
 import { afterAll, beforeAll, describe, expect } from 'vitest'
-import { batchesChannel, boardMigrations } from '../../../../src/board/backends/postgres/schema.ts'
+import { batchesChannel, boardMigrations } from '../../../../src/board/backends/postgres/store/schema.ts'
 import type { Batch, JobBoard, TrashedJob } from '../../../../src/board/index.ts'
 import { decodeBatch, toBatchCallback } from '../../../../src/board/model/job-batch.ts'
 import { decodePosting } from '../../../../src/board/model/posting.ts'

@@ -1,6 +1,6 @@
 /** The change feed of a Postgres board, with a connection that answers when the test says so. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { type FeedSource, PostgresChangeFeed } from '../../../../src/board/backends/postgres/feed.ts'
+import { type FeedSource, PostgresChangeFeed } from '../../../../src/board/backends/postgres/connection/feed.ts'
 import { createDeferred, type Deferred } from '../../../../src/core/async/abort.ts'
 import type { PostgresConnection } from '../../../../src/postgres/index.ts'
 

@@ -7,7 +7,7 @@ import {
   resourceLockClass,
   sessionChannel,
   sessionLockClass,
-} from '../../../../src/board/backends/postgres/schema.ts'
+} from '../../../../src/board/backends/postgres/store/schema.ts'
 import { type JobBoard, openBoard } from '../../../../src/board/index.ts'
 import { examinePostgres } from '../../../../src/cli/doctor/postgres.ts'
 import { Unclaimable } from '../../../../src/core/errors.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { openBoardRow } from '../../../../src/board/backends/postgres/schema.ts'
+import { openBoardRow } from '../../../../src/board/backends/postgres/store/schema.ts'
 import { IncompatibleVersion } from '../../../../src/core/errors.ts'
 import { rejectionOf } from '../../events.ts'
 

@@ -1,6 +1,6 @@
 /** Damaged values that scripts read: each is reported, and stops neither the board nor a batch nor the take-over of others. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { fieldName } from '../../../../src/board/backends/redis/layout.ts'
+import { fieldName } from '../../../../src/board/backends/redis/store/layout.ts'
 import type { JobBoard } from '../../../../src/board/index.ts'
 import { type RedisServer, startRedis } from '../../../support/redis.ts'
 import { jobIdFor } from '../../boards.ts'

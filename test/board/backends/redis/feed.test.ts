@@ -1,7 +1,7 @@
 /** Changes come in answers and by publishing, out of order, twice, or never; the sink hears each once, in order. */
 import { describe, expect, test } from 'vitest'
 import { NotificationCanary } from '../../../../src/board/backends/notification-canary.ts'
-import { RedisChangeFeed } from '../../../../src/board/backends/redis/feed.ts'
+import { RedisChangeFeed } from '../../../../src/board/backends/redis/store/feed.ts'
 import type { BackendSink } from '../../../../src/board/contract/index.ts'
 
 const BEGUN = ['gap', 'resumed']

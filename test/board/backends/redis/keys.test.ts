@@ -1,6 +1,6 @@
 /** Windows of keys in Redis: to the millisecond of its clock, what is left of them, and what somebody else has written there. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { fieldName } from '../../../../src/board/backends/redis/layout.ts'
+import { fieldName } from '../../../../src/board/backends/redis/store/layout.ts'
 import type { JobBoard } from '../../../../src/board/index.ts'
 import { type RedisServer, startRedis } from '../../../support/redis.ts'
 import { type RedisPlace, redisPlace } from './places.ts'

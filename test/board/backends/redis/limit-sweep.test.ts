@@ -1,6 +1,6 @@
 /** What is left of the keys of limits is removed by any owner that lives, also when no claim takes tokens any more. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { fieldName } from '../../../../src/board/backends/redis/layout.ts'
+import { fieldName } from '../../../../src/board/backends/redis/store/layout.ts'
 import { Timeout } from '../../../../src/core/errors.ts'
 import { type RedisServer, startRedis } from '../../../support/redis.ts'
 import { rejectionOf } from '../../events.ts'

@@ -1,9 +1,9 @@
 /** Names, errors and versions: small things that have to be exact. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { OwnerLease } from '../../../../src/board/backends/lease.ts'
-import { assertServer } from '../../../../src/board/backends/redis/connection.ts'
-import { toErrorKind, writesRefusedError } from '../../../../src/board/backends/redis/errors.ts'
-import { fieldName, Layout, toOrder } from '../../../../src/board/backends/redis/layout.ts'
+import { assertServer } from '../../../../src/board/backends/redis/store/connection.ts'
+import { toErrorKind, writesRefusedError } from '../../../../src/board/backends/redis/store/errors.ts'
+import { fieldName, Layout, toOrder } from '../../../../src/board/backends/redis/store/layout.ts'
 import { IncompatibleVersion, InvalidArgument } from '../../../../src/core/errors.ts'
 import { systemClock } from '../../../../src/core/time.ts'
 

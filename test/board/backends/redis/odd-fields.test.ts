@@ -1,6 +1,6 @@
 /** Fields that somebody has written into the keys of a board by hand: none keeps another job from being done. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { fieldName } from '../../../../src/board/backends/redis/layout.ts'
+import { fieldName } from '../../../../src/board/backends/redis/store/layout.ts'
 import { encode } from '../../../../src/core/codec.ts'
 import { postingRecord } from '../../../support/poison.ts'
 import { type RedisServer, startRedis } from '../../../support/redis.ts'

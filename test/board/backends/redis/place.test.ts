@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { parseRedisLocation } from '../../../../src/board/backends/redis/place.ts'
+import { parseRedisLocation } from '../../../../src/board/backends/redis/store/location.ts'
 import { defaultWindowBytes } from '../../../../src/board/model/posting.ts'
 import { InvalidArgument } from '../../../../src/core/errors.ts'
 import { parseUri } from '../../../../src/core/uri.ts'

@@ -1,9 +1,9 @@
 /** What nobody was told of is found all the same; what arrives late changes nothing. */
 import { setImmediate as turn } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { Layout } from '../../../../src/board/backends/redis/layout.ts'
-import { encodePostingWithin } from '../../../../src/board/backends/redis/records.ts'
-import { SCRIPTS } from '../../../../src/board/backends/redis/scripts.ts'
+import { encodePostingWithin } from '../../../../src/board/backends/redis/store/encodings.ts'
+import { Layout } from '../../../../src/board/backends/redis/store/layout.ts'
+import { SCRIPTS } from '../../../../src/board/backends/redis/store/scripts.ts'
 import { decode, encode } from '../../../../src/core/codec.ts'
 import { startProxy } from '../../../support/proxy.ts'
 import { type RedisServer, startRedis } from '../../../support/redis.ts'

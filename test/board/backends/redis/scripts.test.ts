@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis'
 import { expect, test } from 'vitest'
-import { SCRIPTS } from '../../../../src/board/backends/redis/scripts.ts'
+import { SCRIPTS } from '../../../../src/board/backends/redis/store/scripts.ts'
 import { startRedis } from '../../../support/redis.ts'
 
 test('Redis compiles every script, under the hash by which it is called', async () => {

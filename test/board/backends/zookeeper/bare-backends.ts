@@ -1,7 +1,8 @@
 /** ZooKeeper backends with what no URI can ask for, under a board or bare. */
 import { JobBoard } from '../../../../src/board/api/job-board.ts'
-import { ZooKeeperBackend, type ZooKeeperBackendOptions } from '../../../../src/board/backends/zookeeper/backend.ts'
+import { ZooKeeperBackend } from '../../../../src/board/backends/zookeeper/backend.ts'
 import { Layout } from '../../../../src/board/backends/zookeeper/store/layout.ts'
+import type { ZooKeeperBackendOptions } from '../../../../src/board/backends/zookeeper/store/options.ts'
 import type { BackendSink, BoardChange } from '../../../../src/board/contract/index.ts'
 import { makePosting, type Posting, type PostOptions } from '../../../../src/board/model/posting.ts'
 import type { ZooKeeperPlace } from '../../boards.ts'
@@ -42,15 +43,15 @@ export class BareBackend implements AsyncDisposable {
     const onError = (error: Error) => {
       throw error
     }
-    await bare.backend.open(bare.#sink(onError), { signal: new AbortController().signal })
-    await bare.backend.subscribe()
+    await bare.backend.session.open(bare.#sink(onError), { signal: new AbortController().signal })
+    await bare.backend.changes.subscribe()
     return bare
   }
 
   /** Opens a backend that reports no changes yet. Errors of its background work are ignored. */
   static async openUnsubscribed(place: ZooKeeperPlace, options: BackendOptions = {}): Promise<BareBackend> {
     const bare = new BareBackend(backendAt(place, options))
-    await bare.backend.open(
+    await bare.backend.session.open(
       bare.#sink(() => undefined),
       { signal: new AbortController().signal },
     )
@@ -65,7 +66,7 @@ export class BareBackend implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.backend.close()
+    await this.backend.session.close()
   }
 
   #sink(onError: (error: Error) => void): BackendSink {
@@ -76,7 +77,7 @@ export class BareBackend implements AsyncDisposable {
       batchChanged: () => undefined,
       gap: () => {
         this.gaps += 1
-        this.backend.list().catch(() => undefined)
+        this.backend.jobs.list().catch(() => undefined)
       },
       paused: (paused) => {
         for (const tell of this.#pauses) tell(paused)

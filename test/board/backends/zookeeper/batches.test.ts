@@ -192,6 +192,18 @@ describe.skipIf(!zookeeperHosts)('batches on ZooKeeper', () => {
     })
   })
 
+  test('a post whose key is taken says so, also when its batch was sealed since the poster read it', async () => {
+    await using place = await zookeeperPlace()
+    await using poster = await place.openUnviewed()
+    await using other = await place.open()
+    const batch = await createBatch(poster)
+    const post = () => poster.post('flow', {}, { name: 'job', key: 'k', batch: batch.uuid })
+    const first = await post()
+    await (await other.findBatch(batch.uuid)).seal()
+    expect(await post()).toMatchObject({ uuid: first.uuid, created: false })
+    expect(await rejectionOf(poster.post('flow', {}, { name: 'late', batch: batch.uuid }))).toBeInstanceOf(InvalidState)
+  })
+
   test('a seal at the same time as the last end ends the batch once', async () => {
     await using place = await zookeeperPlace()
     await using here = await place.open()

@@ -1,14 +1,11 @@
 /** Dependencies as znodes: what is left when owners die between two transactions, and answers that get lost. */
 import { describe, expect, onTestFinished, vi } from 'vitest'
-import { DependencyNodes } from '../../../../src/board/backends/zookeeper/dependency-nodes.ts'
-import {
-  DependencyRelease,
-  DependentsChanged,
-  type Release,
-} from '../../../../src/board/backends/zookeeper/dependency-release.ts'
-import { HistoryNodes } from '../../../../src/board/backends/zookeeper/history-nodes.ts'
-import { KnownDependencies } from '../../../../src/board/backends/zookeeper/known-dependencies.ts'
+import { TRY_AGAIN } from '../../../../src/board/backends/zookeeper/commit/parts.ts'
+import { ZooKeeperHistory } from '../../../../src/board/backends/zookeeper/history.ts'
+import { DependencyRelease, type Release } from '../../../../src/board/backends/zookeeper/parts/dependency-release.ts'
+import { KnownDependencies } from '../../../../src/board/backends/zookeeper/store/known-dependencies.ts'
 import { Layout } from '../../../../src/board/backends/zookeeper/store/layout.ts'
+import { Waits } from '../../../../src/board/backends/zookeeper/store/waits.ts'
 import type { Job, JobBoard } from '../../../../src/board/index.ts'
 import { Timeout } from '../../../../src/core/errors.ts'
 import { NoNode, NotEmpty } from '../../../../src/zookeeper/index.ts'
@@ -22,17 +19,9 @@ import { ProxiedBoard } from '../../broken-scene.ts'
 import { nextEvent, rejectionOf } from '../../events.ts'
 import { claimed, namesOn, refresh } from '../../jobs.ts'
 
-/** Returns what sweeps the dependencies of a board, which commits nothing. */
-function sweeper({ witness, path }: ZooKeeperPlace): DependencyNodes {
-  const commit = () => Promise.reject(new Error('a sweep commits nothing'))
-  const layout = new Layout(path)
-  return new DependencyNodes({
-    zookeeper: witness,
-    layout,
-    committer: { commit },
-    known: new KnownDependencies(layout),
-    onDoomed: () => undefined,
-  })
+/** Returns what sweeps the dependencies of a board. */
+function sweeper({ witness, path }: ZooKeeperPlace): Waits {
+  return new Waits({ zookeeper: witness, layout: new Layout(path) })
 }
 
 function postAfter(board: JobBoard, name: string, after: readonly Job[] = []): Promise<Job> {
@@ -149,7 +138,8 @@ describe.skipIf(!zookeeperHosts)('dependencies on ZooKeeper', () => {
       return {
         place,
         process: () => new DependencyRelease({ zookeeper: witness, layout, known: new KnownDependencies(layout) }),
-        prepare: (release, name) => release.prepare(jobIdFor(jobs[name]), [dependent], { outcome: 'done' }),
+        prepare: (release, name) =>
+          release.prepare(jobIdFor(jobs[name]), [dependent], { outcome: { outcome: 'done' }, changed: TRY_AGAIN }),
         commit: (...releases) => witness.multi(releases.flatMap(({ steps }) => steps.map((step) => step.op))),
         isFree: async () => (await witness.exists(`${path}/.waits/${last}`)) === undefined,
         [Symbol.asyncDispose]: () => place[Symbol.asyncDispose](),
@@ -165,7 +155,7 @@ describe.skipIf(!zookeeperHosts)('dependencies on ZooKeeper', () => {
       expect(await rejectionOf(at.commit(second))).toBeInstanceOf(NoNode)
       const [precheck] = second.prechecks
       const [found] = precheck ? (await at.place.witness.multiRead([precheck.op])).results : []
-      expect(precheck?.judge(found as never)).toBeInstanceOf(DependentsChanged)
+      expect(precheck?.judge(found as never)).toBe(TRY_AGAIN)
       second[Symbol.dispose]()
       await at.commit(await at.prepare(other, 'second'))
       expect(await at.isFree()).toBe(true)
@@ -215,7 +205,7 @@ describe.skipIf(!zookeeperHosts)('dependencies on ZooKeeper', () => {
     const refs = posted.map((result) => ('job' in result ? result.job.ref : ''))
     await refresh(owner)
     for (const claim of await owner.claimNext({ max: 40 })) await claim.consume()
-    const reads = vi.spyOn(HistoryNodes.prototype, 'find')
+    const reads = vi.spyOn(ZooKeeperHistory.prototype, 'find')
     onTestFinished(() => reads.mockRestore())
     const last = await poster.post('flow', {}, { name: 'last', after: refs })
     expect(last.created).toBe(true)

@@ -1,6 +1,6 @@
 /** Ends and edges of a board on ZooKeeper: the gate under load, the largest jobs, what is asked behind a board's back. */
 import { describe, expect } from 'vitest'
-import { decodeGate } from '../../../../src/board/backends/zookeeper/store/records.ts'
+import { decodeGate } from '../../../../src/board/backends/zookeeper/store/encoding.ts'
 import { encodePosting, MAX_POSTING_BYTES, makePosting, type PostOptions } from '../../../../src/board/model/posting.ts'
 import { decode, encode } from '../../../../src/core/codec.ts'
 import { Duplicate, PayloadTooLarge, Unclaimable } from '../../../../src/core/errors.ts'
@@ -63,18 +63,20 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
     await using bare = await BareBackend.open(place)
     await using boss = await place.open()
     const posting = postingOf()
-    const posted = await bare.backend.post({ posting })
+    const posted = await bare.backend.jobs.post({ posting })
     if (!posted.created) throw new Error('it was to be posted')
     const { id = '', revision } = posted
     const seen = bare.sees({ paused: true })
     await boss.pause()
     await seen
-    const [refused] = await bare.backend.claim([{ id, revision, who: 'who', posting }])
+    const [refused] = await bare.backend.claims.claim([{ id, revision, who: 'who', posting }])
     expect(refused && 'error' in refused ? refused.error : undefined).toBeInstanceOf(Unclaimable)
     const resumed = bare.sees({ paused: false })
     await boss.resume()
     await resumed
-    expect(await bare.backend.claim([{ id, revision, who: 'who', posting }])).toMatchObject([{ value: { fence: {} } }])
+    expect(await bare.backend.claims.claim([{ id, revision, who: 'who', posting }])).toMatchObject([
+      { value: { fence: {} } },
+    ])
   })
 
   variant(

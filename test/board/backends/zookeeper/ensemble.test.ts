@@ -32,17 +32,19 @@ describe.skipIf(!zookeeperHosts)('a board on an ensemble', () => {
     await using quick = await BareBackend.open(place)
     let refused = 0
     for (let round = 0; round < 60; round++) {
-      const posted = await Promise.all(Array.from({ length: 12 }, () => quick.backend.post({ posting: postingOf() })))
+      const posted = await Promise.all(
+        Array.from({ length: 12 }, () => quick.backend.jobs.post({ posting: postingOf() })),
+      )
       const choices = posted.flatMap((result): ClaimRequest[] => {
         if (!result.created) return []
         const { id = '', revision } = result
         return [{ id, revision, who: 'who', posting: postingOf() }]
       })
       expect(choices).toHaveLength(12)
-      await slow.backend.barrier()
+      await slow.backend.changes.barrier()
       slow.changes.length = 0
-      const stealing = quick.backend.claim(choices.filter((_, index) => index % 2 === round % 2))
-      const results = await slow.backend.claim(choices)
+      const stealing = quick.backend.claims.claim(choices.filter((_, index) => index % 2 === round % 2))
+      const results = await slow.backend.claims.claim(choices)
       const told = new Set(slow.changes.map(({ kind, id }) => `${kind} ${id}`))
       results.forEach((result, index) => {
         if ('value' in result) return

@@ -14,11 +14,11 @@ test.skipIf(!zookeeperHosts)('slots above it are counted by a process that has r
   await using other = await BareBackend.open(place)
   const postAndClaim = async ({ backend }: BareBackend, concurrency: number) => {
     const posting = postingOf()
-    const posted = await backend.post({ posting })
+    const posted = await backend.jobs.post({ posting })
     if (!posted.created || posted.id === undefined) throw new Error('nothing was posted')
     const { id, revision: written } = posted
-    const limits = { revision: await backend.limitsRevision(), wants: [{ key: KEY, concurrency }] }
-    const [answer] = await backend.claim([{ id, revision: written, who: 'who', posting, limits }])
+    const limits = { revision: await backend.limits.revision(), wants: [{ key: KEY, concurrency }] }
+    const [answer] = await backend.claims.claim([{ id, revision: written, who: 'who', posting, limits }])
     return answer
   }
   await board.limits.set(KEY, { concurrency: 1_000 })

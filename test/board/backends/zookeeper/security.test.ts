@@ -3,6 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Logger, pino } from 'pino'
 import { afterAll, beforeAll, describe, expect } from 'vitest'
+import type { TransactionStep } from '../../../../src/board/backends/zookeeper/commit/transaction.ts'
 import * as transactions from '../../../../src/board/backends/zookeeper/commit/transactions.ts'
 import { ownBoard } from '../../../../src/board/backends/zookeeper/store/board-kind.ts'
 import { Layout } from '../../../../src/board/backends/zookeeper/store/layout.ts'
@@ -143,10 +144,7 @@ describe.skipIf(!zookeeperHosts)('a board of one user', () => {
 })
 
 /** What the owner could do, with everything known that can be. */
-function attacksOn(
-  path: string,
-  paths: readonly string[],
-): Readonly<Record<string, readonly transactions.TransactionStep[]>> {
+function attacksOn(path: string, paths: readonly string[]): Readonly<Record<string, readonly TransactionStep[]>> {
   const layout = new Layout(path)
   const id = (pattern: RegExp) =>
     layout.toJobId(paths.find((each) => pattern.test(each)) ?? 'none').replace('.lock', '')
@@ -166,13 +164,19 @@ function attacksOn(
     paths.find((each) => each.includes('-sessions/')) ?? '',
   ]
   return {
-    post: transactions.postSteps(layout, { bytes }),
-    claim: transactions.claimSteps(layout, waiting, { ...at, revision: 0, bytes, lock: bytes }),
+    post: [transactions.createStep(layout, { bytes })],
+    claim: transactions.claimSteps(layout, waiting, {
+      ...{ ...at, revision: 0, bytes, lock: bytes },
+      parts: transactions.permitSteps(layout, waiting, at.posting),
+    }),
     consume: transactions.consumeSteps(layout, held, at),
     abandon: transactions.abandonSteps(layout, held, { ...at, bytes }),
     trash: transactions.trashSteps(layout, held, { ...at, entry: bytes }),
     discard: transactions.discardSteps(layout, waiting, { ...at, revision: 0, entry: bytes }),
-    restore: transactions.restoreSteps(layout, { id: trashed, revision: 0 }, { bytes }),
+    restore: [
+      ...transactions.purgeSteps(layout, { id: trashed, revision: 0 }),
+      transactions.createStep(layout, { bytes }),
+    ],
     purge: transactions.purgeSteps(layout, { id: trashed, revision: 0 }),
     cancel: transactions.cancelSteps(layout, waiting, bytes),
     gate,

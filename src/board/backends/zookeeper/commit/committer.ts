@@ -7,7 +7,7 @@
  *
  * **A refused operation fails only its own transaction.** A multi is refused as a whole, and the answer names the
  * operation at which it failed. The transaction of that operation is refused for good: the server's state proves it, and
- * no other transaction of the batch uses the same names (see `batch.ts`). The others are sent again, except those that
+ * no other transaction of the batch uses the same names (see `multi.ts`). The others are sent again, except those that
  * conflict with changes which were received meanwhile. A client receives a watch event before the answer to any later
  * request. So when other owners were faster, all lost claims are known by then, and one more round is enough for the
  * rest. Watches do not report keys: when one key was taken, one read shows which of the other keys are taken. Without
@@ -18,9 +18,10 @@
  * smaller batches. A transaction that breaks connections even when it is sent alone is rejected in the end; otherwise
  * the transactions behind it would never be sent.
  */
+
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { GroupCommit } from '../../../../core/async/group-commit.ts'
-import { NotConnected, OutcomeUnknown, PayloadTooLarge } from '../../../../core/errors.ts'
+import { isError, NotConnected, OutcomeUnknown, PayloadTooLarge } from '../../../../core/errors.ts'
 import { monotonic } from '../../../../core/time.ts'
 import {
   BadVersion,
@@ -35,19 +36,17 @@ import {
 } from '../../../../zookeeper/index.ts'
 import { refusalError } from '../../../contract/refusals.ts'
 import type { Layout } from '../store/layout.ts'
-import {
-  type Applied,
-  type CommittedTransaction,
-  type ComposedMulti,
-  compose,
-  type Precheck,
-  type QueuedTransaction,
-  shareMulti,
-  stepBytes,
-  type Transaction,
-} from './batch.ts'
 import { type Marker, Markers } from './marker.ts'
-import type { TransactionStep } from './transactions.ts'
+import { type ComposedMulti, compose, type QueuedTransaction, shareMulti, stepBytes } from './multi.ts'
+import type {
+  Applied,
+  CommittedTransaction,
+  Precheck,
+  Refusal,
+  RefusedStep,
+  Transaction,
+  TransactionStep,
+} from './transaction.ts'
 
 /**
  * The number of connections that may break while one transaction is sent alone. After that, the transaction counts as
@@ -90,7 +89,7 @@ export class TransactionCommitter {
    * Sends a transaction. It waits for a connection for at most a session timeout, counted from the call: transactions
    * that are queued while a server is away wait at the same time, not one after the other.
    *
-   * @throws the error of `toRejection`; NotConnected, OutcomeUnknown; ClaimLost when its session is over
+   * @throws the error of `onRefused`; NotConnected, OutcomeUnknown; ClaimLost when its session is over
    */
   commit<T>(transaction: Transaction<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
@@ -134,7 +133,7 @@ export class TransactionCommitter {
     const batch = collected.filter((turn) => {
       const { session } = turn.transaction
       if (session === undefined || session === marker.session) return true
-      turn.reject(sessionOverError(turn.transaction))
+      refuse(turn, sessionOver(turn))
       return false
     })
     if (batch.length === 0) return
@@ -163,20 +162,20 @@ export class TransactionCommitter {
     if (error instanceof SessionExpired) return this.#rejectSessionOver(batch)
     if (error.outcome === 'not-sent') return rejectAll(batch, (turn) => notConnectedError(turn.transaction, error))
     const failed = error.index === undefined ? undefined : sent.composed.findFailed(error.index)
-    if (!failed) return rejectAll(batch, (turn) => rejectionOf(turn, error))
+    if (!failed) return refuseAll(batch, error)
     if ('first' in failed) return this.#handleRefusedMarker(sent, error)
     marker.sentBefore = false
     if ('turns' in failed) {
       const refused = new Set(failed.turns)
-      for (const turn of refused) turn.reject(rejectionOf(turn, error, failed.step))
-      this.#group.requeue(batch.filter((turn) => !refused.has(turn) && !rejectIfConflicting(turn)))
+      for (const turn of refused) refuse(turn, refusalOf(turn, error, failed.step))
+      this.#group.requeue(batch.filter((turn) => !refused.has(turn) && !refuseIfConflicting(turn)))
       return
     }
     const { prechecks = [] } = failed.turn.transaction
     // Without its other prechecks it would be sent once for each of them that fails: a job may depend on a thousand that have ended.
     const isExamined = prechecks.length > 1
     if (!isExamined) this.#handleRefusedStep(failed, error)
-    const rest = batch.filter((turn) => turn !== failed.turn && !rejectIfConflicting(turn))
+    const rest = batch.filter((turn) => turn !== failed.turn && !refuseIfConflicting(turn))
     if (prechecks.length === 0) return this.#group.requeue(rest)
     const passed = await this.#withoutPrecheckFailures(isExamined ? [failed.turn, ...rest] : rest)
     if (isExamined && passed.includes(failed.turn)) this.#handleRefusedStep(failed, error)
@@ -191,20 +190,19 @@ export class TransactionCommitter {
     const checked = turns.flatMap((turn) => (turn.transaction.prechecks ?? []).map((precheck) => ({ turn, precheck })))
     if (checked.length === 0) return turns
     const found = await this.#readPrechecks(checked.map(({ precheck }) => precheck))
-    const refused = new Set<QueuedTransaction>()
+    const refused = new Map<QueuedTransaction, Refusal<unknown>>()
     for (const { turn, precheck } of checked) {
       const read = found.get(toKey(precheck))
-      // The read is one of this operation. All are judged: a judgement notes what it has found.
-      const error = read && precheck.judge(read as never)
-      if (!error || refused.has(turn)) continue
-      refused.add(turn)
-      turn.reject(error)
+      // The read is one of this operation. All are judged before the first is answered: a judgement notes what it has found.
+      const refusal = read && precheck.judge(read as never)
+      if (refusal && !refused.has(turn)) refused.set(turn, refusal)
     }
+    for (const [turn, refusal] of refused) refuse(turn, refusal)
     return turns.filter((turn) => !refused.has(turn))
   }
 
   /** Reads each path once. If the read fails, the transactions are sent and refused one by one. */
-  async #readPrechecks(prechecks: readonly Precheck[]): Promise<ReadonlyMap<string, PrecheckRead>> {
+  async #readPrechecks(prechecks: readonly Precheck<unknown>[]): Promise<ReadonlyMap<string, PrecheckRead>> {
     const distinct = [...new Map(prechecks.map((precheck) => [toKey(precheck), precheck])).values()]
     const found = new Map<string, PrecheckRead>()
     try {
@@ -231,7 +229,7 @@ export class TransactionCommitter {
     }
     const repair = turn.transaction.repair?.(step, error)
     if (!repair) {
-      turn.reject(rejectionOf(turn, error, step))
+      refuse(turn, refusalOf(turn, error, step))
       return
     }
     this.#runInBackground(async () => {
@@ -283,7 +281,7 @@ export class TransactionCommitter {
   async #handleRefusedMarker(sent: SentMulti, error: ZooKeeperError): Promise<void> {
     const { batch, marker } = sent
     const isChangedMarker = error instanceof BadVersion || error instanceof NoNode
-    if (!isChangedMarker) return rejectAll(batch, (turn) => rejectionOf(turn, error))
+    if (!isChangedMarker) return refuseAll(batch, error)
     if (marker.sentBefore) {
       const found = await this.#markers.recoverOutcome(marker)
       if (typeof found === 'object') return this.#handleApplied(sent, found.applied)
@@ -323,15 +321,15 @@ export class TransactionCommitter {
 
   #rejectSessionOver(batch: readonly QueuedTransaction[]): void {
     for (const turn of batch) {
-      if (turn.transaction.session !== undefined) turn.reject(sessionOverError(turn.transaction))
+      if (turn.transaction.session !== undefined) refuse(turn, sessionOver(turn))
     }
     this.#group.requeue(batch.filter((turn) => turn.transaction.session === undefined))
   }
 
   #handleNotSent(batch: readonly QueuedTransaction[], error: unknown): undefined {
     if (!(error instanceof ZooKeeperError)) throw error
-    const refused = error.outcome === 'refused'
-    rejectAll(batch, (turn) => (refused ? rejectionOf(turn, error) : notConnectedError(turn.transaction, error)))
+    if (error.outcome === 'refused') refuseAll(batch, error)
+    else rejectAll(batch, (turn) => notConnectedError(turn.transaction, error))
   }
 
   #runInBackground(work: () => Promise<void>): void {
@@ -346,16 +344,28 @@ interface SentMulti {
   readonly marker: Marker
 }
 
-/**
- * Returns the error with which a refused transaction is rejected. If permissions, credentials or ACLs are the cause, it
- * says what to do.
- */
-function rejectionOf(
+/** Returns what a refusal means. If permissions, credentials or ACLs are the cause of an error, the error says what to do. */
+function refusalOf(
   { transaction }: QueuedTransaction,
   error: ZooKeeperError,
-  step?: TransactionStep | 'guard',
-): Error {
-  return toTenantError('board', transaction.what, transaction.toRejection(error, step))
+  step: RefusedStep = undefined,
+): Refusal<unknown> {
+  const refusal = transaction.onRefused(error, step)
+  return isError(refusal) ? toTenantError('board', transaction.what, refusal) : refusal
+}
+
+function sessionOver({ transaction }: QueuedTransaction): Refusal<unknown> {
+  return transaction.onSessionOver?.() ?? refusalError(transaction.what, { why: 'over' })
+}
+
+function refuse(turn: QueuedTransaction, refusal: Refusal<unknown>): void {
+  if (isError(refusal)) turn.reject(refusal)
+  // An answer that throws is a rejection.
+  else turn.resolve(new Promise((resolve) => resolve(refusal.answer())))
+}
+
+function refuseAll(batch: readonly QueuedTransaction[], error: ZooKeeperError): void {
+  for (const turn of batch) refuse(turn, refusalOf(turn, error))
 }
 
 function settleQueued(turn: QueuedTransaction, applied: Applied): void {
@@ -370,18 +380,14 @@ function rejectAll(batch: readonly QueuedTransaction[], why: (turn: QueuedTransa
   for (const turn of batch) turn.reject(why(turn))
 }
 
-function rejectIfConflicting(turn: QueuedTransaction): boolean {
-  const error = turn.transaction.getConflict?.()
-  if (error) turn.reject(error)
-  return error !== undefined
+function refuseIfConflicting(turn: QueuedTransaction): boolean {
+  const refusal = turn.transaction.getConflict?.()
+  if (refusal) refuse(turn, refusal)
+  return refusal !== undefined
 }
 
 function tooLargeError({ what }: { what: string }, cause: Error): PayloadTooLarge {
   return new PayloadTooLarge(`${what}: ${cause.message}`, { cause })
-}
-
-function sessionOverError({ what }: { what: string }): Error {
-  return refusalError(what, { why: 'over' })
 }
 
 function notConnectedError({ what }: { what: string }, cause?: ZooKeeperError): Error {
@@ -405,6 +411,6 @@ function outcomeUnknownError({ what }: { what: string }, cause: Error): OutcomeU
 }
 
 /** Returns the key of a precheck: transactions may have the same one. */
-function toKey({ op: { type, path } }: Precheck): string {
+function toKey({ op: { type, path } }: Precheck<unknown>): string {
   return `${type} ${path}`
 }

@@ -7,9 +7,10 @@
  * them; among themselves they sort by time, as far as clocks agree. The claim order is decided by the transaction that
  * posted, not by the digits.
  */
+
 import { randomInt } from 'node:crypto'
 import { NodeExists } from '../../../../zookeeper/index.ts'
-import type { TransactionStep } from './transactions.ts'
+import type { TransactionStep } from './transaction.ts'
 
 const MAX_SEQUENCE = 2 ** 31 - 1
 const SWITCH_FRACTION = 0.8

@@ -1,5 +1,5 @@
 /**
- * The board's transactions, one function per row. Each is applied as a whole or not at all, and checks the server's state,
+ * The steps of the board's transactions, one function per row. Each is applied as a whole or not at all, and checks the server's state,
  * never this process' view of it.
  *
  * | operation         | one multi of                                                                                |
@@ -16,9 +16,9 @@
  * | purge             | delete trash entry at its revision                                                           |
  * | cancel            | check posting, create cancel request                                                         |
  * | gate, fence base  | setData gate at its revision                                                                 |
- * | dependencies      | steps of posts, claims and ends: see `dependency-nodes.ts`                                    |
- * | history           | create a znode with all jobs that the multi ends: see `history-nodes.ts`                      |
- * | batches           | steps of posts, ends and restorations: see `job-batch-steps.ts`                               |
+ * | dependencies      | parts of posts, claims and ends: see `dependencies.ts`                                       |
+ * | history           | create a znode with all jobs that the multi ends: see `history.ts`                            |
+ * | batches           | parts of posts, ends and restorations: see `parts/batch-counter.ts`                           |
  * | write             | create, or setData at its revision, each record; setData gate, if a limit changes; the steps of each post |
  * | permit, exclusive | delete resource, create it, create `x` in it: the delete fails if another job holds any of it  |
  * | limit             | setData key at the version read (one for all tokens of a batch); create slot: fails if another job holds it |
@@ -30,41 +30,13 @@
  * because these znodes are created again all the time. The exception is a lock on a board that is shared with TaskFlow: its
  * revision is compared, because an owner there does not increment the posting's: see `taskflow/shared-board.ts`.
  */
+
 import { type CheckOp, type Op, op } from '../../../../zookeeper/index.ts'
 import type { Posting } from '../../../model/posting.ts'
 import { toResourceWants } from '../../../model/resources.ts'
 import type { BoardKind } from '../store/board-kind.ts'
 import type { Layout } from '../store/layout.ts'
-
-/** The subject of a step, which decides what a refusal means. */
-export type StepSubject =
-  | 'gate'
-  | 'posting'
-  | 'lock'
-  | 'resource'
-  | 'key'
-  | 'cancel'
-  | 'trash'
-  | 'record'
-  | 'limit'
-  | 'dependency'
-  | 'wait'
-  | 'proof'
-  | 'history'
-  | 'batch'
-
-export interface TransactionStep {
-  readonly op: Op
-  readonly subject: StepSubject
-  /** Whether the step deletes a znode that may be deleted already, for example by hand: then the step is left out. */
-  readonly mayBeGone?: boolean
-  /** The name of the resource, for a step about a resource. */
-  readonly resource?: string
-  /** The key, for a step about a key. */
-  readonly key?: string
-  /** The id of the other job, for a step of a post about a job on which it depends. */
-  readonly dependency?: string
-}
+import type { TransactionStep } from './transaction.ts'
 
 /** The way in which a job is locked, which differs on boards that are shared with TaskFlow. */
 type LockKind = Pick<BoardKind, 'lockOps' | 'unlockOp'>
@@ -72,58 +44,34 @@ type LockKind = Pick<BoardKind, 'lockOps' | 'unlockOp'>
 /** The resources and the key that a posting requests. */
 type KeyAndResources = Pick<Posting, 'resources' | 'key' | 'keyFor'>
 
-/** Returns the steps of a post. */
-export function postSteps(
-  layout: Layout,
-  posting: PostingToCreate,
-  key?: { readonly name: string; readonly bytes: Uint8Array; readonly takenOverAt?: number },
-): TransactionStep[] {
-  const steps: TransactionStep[] = [createStep(layout, posting)]
-  if (key) steps.push(keyStep(layout, key))
-  if (posting.dependencies) steps.push(...posting.dependencies)
-  return steps
-}
-
-interface PostingToCreate {
+/** A key that a transaction creates, or takes over at a revision. */
+export interface KeyToTake {
+  readonly name: string
   readonly bytes: Uint8Array
-  readonly path?: string
-  /** The steps that register its dependencies. */
-  readonly dependencies?: readonly TransactionStep[]
-}
-
-/** Returns the step that creates the callback of a batch. */
-export function callbackStep(layout: Layout, posting: PostingToCreate): TransactionStep {
-  return { ...createStep(layout, posting), subject: 'batch' }
-}
-
-/** Returns the steps that replace the posting of a job that was never claimed: a claim would have changed its revision. */
-export function replaceSteps(
-  layout: Layout,
-  id: string,
-  at: { readonly revision: number; readonly bytes: Uint8Array },
-  key: { readonly name: string; readonly bytes: Uint8Array; readonly takenOverAt?: number },
-): TransactionStep[] {
-  return [
-    { subject: 'posting', op: op.setData(layout.posting(id), at.bytes, { version: at.revision }) },
-    keyStep(layout, key),
-  ]
+  readonly takenOverAt?: number
 }
 
 /** Returns the step that creates the posting. ZooKeeper appends the digits, unless the given path has them. */
-function createStep(layout: Layout, posting: PostingToCreate): TransactionStep {
-  const { bytes, path } = posting
+export function createStep(
+  layout: Layout,
+  { bytes, path }: { readonly bytes: Uint8Array; readonly path?: string | undefined },
+): TransactionStep {
   const create = path === undefined ? op.create(layout.newPosting, bytes, { sequential: true }) : op.create(path, bytes)
   return { subject: 'posting', op: create }
 }
 
-function keyStep(
+/** Returns the step that replaces the posting of a job that was never claimed: a claim would have changed its revision. */
+export function replaceStep(
   layout: Layout,
-  key: { readonly name: string; readonly bytes: Uint8Array; readonly takenOverAt?: number },
+  id: string,
+  { revision, bytes }: { readonly revision: number; readonly bytes: Uint8Array },
 ): TransactionStep {
-  const path = layout.key(key.name)
-  const { bytes, takenOverAt: version } = key
-  const taken = version === undefined ? op.create(path, bytes) : op.setData(path, bytes, { version })
-  return { subject: 'key', key: key.name, op: taken }
+  return { subject: 'posting', op: op.setData(layout.posting(id), bytes, { version: revision }) }
+}
+
+export function keyStep(layout: Layout, { name, bytes, takenOverAt: version }: KeyToTake): TransactionStep {
+  const path = layout.key(name)
+  return { op: version === undefined ? op.create(path, bytes) : op.setData(path, bytes, { version }) }
 }
 
 /** Returns the check of the gate, which is sent once for a whole batch of claims. */
@@ -131,6 +79,7 @@ export function gateCheckOp(layout: Layout, version: number): CheckOp {
   return op.check(layout.gate, { version })
 }
 
+/** @param at.parts the steps of the parts, by which the claim also takes resources and limits, or proves that the job does not wait */
 export function claimSteps(
   layout: Layout,
   id: string,
@@ -138,18 +87,13 @@ export function claimSteps(
     readonly revision: number
     readonly bytes: Uint8Array
     readonly lock: Uint8Array
-    readonly posting: KeyAndResources
     readonly kind: LockKind
-    readonly limits?: readonly TransactionStep[]
-    /** The steps that prove that the job does not wait for others. */
-    readonly proof?: readonly TransactionStep[]
+    readonly parts: readonly TransactionStep[]
   },
 ): TransactionStep[] {
   return [
     { subject: 'posting', op: op.setData(layout.posting(id), at.bytes, { version: at.revision }) },
-    ...(at.proof ?? NO_STEPS),
-    ...permitSteps(layout, id, at.posting),
-    ...(at.limits ?? NO_STEPS),
+    ...at.parts,
     ...at.kind.lockOps(layout.lock(id), at.lock).map((each): TransactionStep => ({ subject: 'lock', op: each })),
   ]
 }
@@ -225,15 +169,6 @@ export function discardSteps(
   ]
 }
 
-export function restoreSteps(
-  layout: Layout,
-  entry: { readonly id: string; readonly revision: number },
-  posting: PostingToCreate,
-  key?: { readonly name: string; readonly bytes: Uint8Array },
-): TransactionStep[] {
-  return [...purgeSteps(layout, entry), ...postSteps(layout, posting, key)]
-}
-
 export function purgeSteps(
   layout: Layout,
   entry: { readonly id: string; readonly revision: number },
@@ -253,15 +188,12 @@ export function gateSteps(
   record: Uint8Array,
   { version }: { readonly version: number },
 ): TransactionStep[] {
-  return [{ subject: 'gate', op: op.setData(layout.gate, record, { version }) }]
+  return [{ op: op.setData(layout.gate, record, { version }) }]
 }
 
 /** Returns the step that creates a record, or changes it at a version. */
 export function recordStep(path: string, bytes: Uint8Array, version: number | undefined): TransactionStep {
-  return {
-    subject: 'record',
-    op: version === undefined ? op.create(path, bytes) : op.setData(path, bytes, { version }),
-  }
+  return { op: version === undefined ? op.create(path, bytes) : op.setData(path, bytes, { version }) }
 }
 
 function unlockStep(layout: Layout, id: string, { kind }: Pick<SettledClaim, 'kind'>): TransactionStep {
@@ -271,11 +203,15 @@ function unlockStep(layout: Layout, id: string, { kind }: Pick<SettledClaim, 'ki
 /** The steps about resources of a job without any, as most are. */
 const NO_STEPS: readonly TransactionStep[] = []
 
-function permitSteps(layout: Layout, id: string, posting: KeyAndResources): readonly TransactionStep[] {
+/** A step about a resource. */
+export interface PermitStep extends TransactionStep {
+  readonly resource: string
+}
+
+/** Returns the steps by which a claim takes its resources. */
+export function permitSteps(layout: Layout, id: string, posting: KeyAndResources): readonly PermitStep[] {
   const { exclusive, shared } = toResourceWants(posting)
-  if (exclusive.length + shared.length === 0) return NO_STEPS
-  const steps = (resource: string, ops: readonly Op[]) =>
-    ops.map((each): TransactionStep => ({ subject: 'resource', resource, op: each }))
+  const steps = (resource: string, ops: readonly Op[]) => ops.map((each) => ({ resource, op: each }))
   return [
     ...exclusive.flatMap((resource) => {
       const path = layout.resource(resource)
@@ -298,9 +234,9 @@ function releaseSteps(
   const { exclusive, shared } = toResourceWants(posting)
   if (exclusive.length + shared.length + slots.length === 0) return NO_STEPS
   return [
-    ...slots.map((path) => deleteStep(op.delete(path), 'limit')),
-    ...exclusive.map((resource) => deleteStep(op.delete(layout.exclusivePermit(resource)), 'resource')),
-    ...shared.map((resource) => deleteStep(op.delete(layout.sharedPermit(resource, id)), 'resource')),
+    ...slots.map((path) => deleteStep(op.delete(path))),
+    ...exclusive.map((resource) => deleteStep(op.delete(layout.exclusivePermit(resource)))),
+    ...shared.map((resource) => deleteStep(op.delete(layout.sharedPermit(resource, id)))),
   ]
 }
 
@@ -313,11 +249,12 @@ function forgetSteps(
   const key = at.posting.keyFor === undefined ? at.posting.key : undefined
   if (key === undefined && !at.cancelRequested) return NO_STEPS
   const steps: TransactionStep[] = []
-  if (key !== undefined) steps.push(deleteStep(op.delete(layout.key(key)), 'key'))
-  if (at.cancelRequested) steps.push(deleteStep(op.delete(layout.cancel(id)), 'cancel'))
+  if (key !== undefined) steps.push(deleteStep(op.delete(layout.key(key))))
+  if (at.cancelRequested) steps.push(deleteStep(op.delete(layout.cancel(id))))
   return steps
 }
 
-function deleteStep(taken: Op, about: StepSubject): TransactionStep {
-  return { subject: about, op: taken, mayBeGone: true }
+/** Returns the step that deletes a znode if it is there. */
+export function deleteStep(taken: Op): TransactionStep {
+  return { op: taken, mayBeGone: true }
 }

@@ -20,7 +20,7 @@ import {
   readSizedPosting,
   type SizedPosting,
 } from '../../../model/posting.ts'
-import { decodeFields, encodeTrashFields, parseTrashedEntry } from './records.ts'
+import { decodeFields, encodeTrashFields, parseTrashedEntry } from './encoding.ts'
 
 export interface BoardKind {
   /** The encoding of all records except postings and trash entries. */

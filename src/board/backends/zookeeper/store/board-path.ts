@@ -26,8 +26,6 @@ import {
   warnOfStrangers,
   type ZooKeeper,
 } from '../../../../zookeeper/index.ts'
-import type { Layout } from './layout.ts'
-import { missingAsUndefined } from './reader.ts'
 import {
   type BoardRecord,
   decodeBoardRecord,
@@ -36,7 +34,9 @@ import {
   NEW_BOARD,
   OPEN_GATE,
   SHARED_BOARD,
-} from './records.ts'
+} from './encoding.ts'
+import type { Layout } from './layout.ts'
+import { missingAsUndefined } from './reader.ts'
 
 /** The requested settings. Without them any existing board is accepted, and a new board is created with msgpack. */
 export interface BoardPathOptions extends WantedAcl, ClientCredentials {

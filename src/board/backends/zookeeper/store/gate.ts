@@ -5,8 +5,8 @@
 import { RetryRounds } from '../../../../core/async/retry.ts'
 
 import { NodeExists, NoNode, type ReadData, type ZooKeeper } from '../../../../zookeeper/index.ts'
+import { decodeGate, encodeGate, type GateRecord, OPEN_GATE } from './encoding.ts'
 import type { Layout } from './layout.ts'
-import { decodeGate, encodeGate, type GateRecord, OPEN_GATE } from './records.ts'
 
 /** The gate with the revision at which it was read. */
 export interface GateSnapshot extends GateRecord {

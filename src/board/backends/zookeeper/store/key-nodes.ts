@@ -7,9 +7,9 @@
  */
 import type { Encoding } from '../../../../core/codec.ts'
 import type { Stat, ZooKeeper } from '../../../../zookeeper/index.ts'
+import { decodeKey, type KeyRecord } from './encoding.ts'
 import type { Layout } from './layout.ts'
-import { missingAsUndefined } from './reader.ts'
-import { decodeKey, type KeyRecord } from './records.ts'
+import { missingAsUndefined, translateErrors } from './reader.ts'
 
 /**
  * The holder of a key. `taken`: its job may be on the board; for a key without a window, the view knows. `window`: its job has left the board,
@@ -38,8 +38,16 @@ export class KeyNodes {
     this.#options = options
   }
 
-  /** Returns the holder of the key; undefined if there is none. One round trip, or two for a key with a window. */
-  async find(name: string): Promise<KeyHolder | undefined> {
+  /**
+   * Returns the holder of the key; undefined if there is none. One round trip, or two for a key with a window.
+   *
+   * @throws NotConnected
+   */
+  find(what: string, name: string): Promise<KeyHolder | undefined> {
+    return translateErrors(what, () => this.#find(name))
+  }
+
+  async #find(name: string): Promise<KeyHolder | undefined> {
     const { zookeeper, layout, encoding, now } = this.#options
     const node = await missingAsUndefined(zookeeper.getData(layout.key(name)))
     if (!node) return undefined

@@ -20,10 +20,10 @@ import { isError } from '../../../../core/errors.ts'
 import { BadVersion, NoNode, NotEmpty, type Op, op, type ZooKeeper } from '../../../../zookeeper/index.ts'
 import { pickAtRandom } from '../../../model/claim-order.ts'
 import type { StoredRecord } from '../../../model/record.ts'
+import { encodeGate } from './encoding.ts'
 import type { BoardGate, GateSnapshot } from './gate.ts'
 import { decodeName, isHashed, type Layout } from './layout.ts'
 import { missingAsUndefined, type ReadMany } from './reader.ts'
-import { encodeGate } from './records.ts'
 import { decodeTokens, toTaken } from './token-data.ts'
 
 /** The maximum number of keys that one sweep looks at: the work is not urgent. */

@@ -23,8 +23,8 @@ import type {
 import { findByUuid, type TrashArrivals, TrashIndex } from '../../trash-index.ts'
 import { pagesOf } from '../../trash-pages.ts'
 import type { BoardKind } from './board-kind.ts'
+import { decodeCancellation, decodeLock } from './encoding.ts'
 import { compareDigits, isJob, isNumberedByServer, type Layout, toLockedJob } from './layout.ts'
-import { decodeCancellation, decodeLock } from './records.ts'
 import type { ChildCounts } from './scan.ts'
 
 /**

@@ -12,11 +12,11 @@ import { BadVersion, NoNode, NotEmpty, type ZooKeeper } from '../../../../zookee
 import type { OrphanedClaim } from '../../../contract/index.ts'
 import { pickAtRandom } from '../../../model/claim-order.ts'
 import { toResourceWants } from '../../../model/resources.ts'
+import { decodeKey } from './encoding.ts'
 import { isInWindow } from './key-nodes.ts'
 import type { Layout } from './layout.ts'
 import type { LimitSweep } from './limit-sweep.ts'
 import { missingAsUndefined } from './reader.ts'
-import { decodeKey } from './records.ts'
 
 /** The maximum number of znodes of each kind per sweep: the work is not urgent. */
 const MAX_SWEPT = 1_000
@@ -26,8 +26,8 @@ const UNUSED_AFTER_MS = 60_000
 export interface SweepOptions {
   readonly zookeeper: Pick<ZooKeeper, 'delete' | 'exists' | 'getChildren' | 'getData'>
   readonly layout: Layout
-  readonly dependencies: { sweep(names: readonly string[]): Promise<void> }
-  readonly batches: { sweep(): Promise<void> }
+  readonly waits: { sweep(names: readonly string[]): Promise<void> }
+  readonly batches: { run(): Promise<void> }
   /** Absent on a board without limits. */
   readonly limits?: Pick<LimitSweep, 'run'> | undefined
   readonly encoding: Encoding
@@ -49,7 +49,7 @@ export async function sweep(options: SweepOptions): Promise<boolean> {
     sweepKeys(options),
     sweepCancellations(options),
     sweepWaits(options),
-    options.batches.sweep(),
+    options.batches.run(),
   ])
   return areResourcesResting || areLimitsResting
 }
@@ -91,10 +91,10 @@ export async function sweepCancellations({
 async function sweepWaits({
   zookeeper,
   layout,
-  dependencies,
-}: Pick<SweepOptions, 'zookeeper' | 'layout' | 'dependencies'>): Promise<void> {
+  waits,
+}: Pick<SweepOptions, 'zookeeper' | 'layout' | 'waits'>): Promise<void> {
   const listed = await missingAsUndefined(zookeeper.getChildren(layout.waitsFolder))
-  await dependencies.sweep(listed?.names ?? [])
+  await waits.sweep(listed?.names ?? [])
 }
 
 async function forEachChild(

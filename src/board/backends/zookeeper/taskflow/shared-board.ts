@@ -8,7 +8,7 @@ import { InvalidPosting } from '../../../../core/errors.ts'
 import { op } from '../../../../zookeeper/index.ts'
 import { ALL_CAPABILITIES } from '../../../contract/index.ts'
 import type { BoardKind } from '../store/board-kind.ts'
-import { decodeFields, encodeTrashFields, parseTrashedEntry } from '../store/records.ts'
+import { decodeFields, encodeTrashFields, parseTrashedEntry } from '../store/encoding.ts'
 import { decodeSharedPosting, decodeText, encodeSharedPosting, sliceFields } from './shared-posting.ts'
 import { UnconfirmedReleases } from './unconfirmed-releases.ts'
 

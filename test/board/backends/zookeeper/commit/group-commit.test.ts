@@ -63,9 +63,11 @@ describe.skipIf(!zookeeperHosts)('group commit', () => {
     const parts = await Promise.all(Array.from({ length: 100 }, () => board.post('flow', {}, { name: 'part' })))
     // Nobody reports to it what is posted after its claims.
     await using owner = await BareBackend.openUnsubscribed(place)
-    const ids = (await owner.backend.list()).jobs
-    const read = (await owner.backend.read(ids)).flatMap((stored) => (stored && 'posting' in stored ? [stored] : []))
-    const grants = await owner.backend.claim(
+    const ids = (await owner.backend.jobs.list()).jobs
+    const read = (await owner.backend.jobs.read(ids)).flatMap((stored) =>
+      stored && 'posting' in stored ? [stored] : [],
+    )
+    const grants = await owner.backend.claims.claim(
       read.map(({ id, revision, posting }) => ({ id, revision, posting, who: 'owner' })),
     )
     await board.post('flow', {}, { name: 'collector', after: parts })
@@ -74,7 +76,7 @@ describe.skipIf(!zookeeperHosts)('group commit', () => {
       if (!stored || !grant || !('value' in grant)) throw new Error('it was claimed')
       const { id, posting } = stored
       const { session, revision } = grant.value
-      return owner.backend.settle({
+      return owner.backend.claims.settle({
         ...{ kind: 'consume', who: 'owner', cancelRequested: false },
         ...{ id, posting, session, revision },
       })
@@ -234,11 +236,11 @@ describe.skipIf(!zookeeperHosts)('group commit', () => {
     }
 
     function settleAll({ backend }: BareBackend, settlements: readonly Settlement[]): Promise<Result<void>[]> {
-      return settleEach(settlements, (settlement) => backend.settle(settlement))
+      return settleEach(settlements, (settlement) => backend.claims.settle(settlement))
     }
 
     async function posted(bare: BareBackend, postings: readonly Posting[]) {
-      const results = await Promise.all(postings.map((posting) => bare.backend.post({ posting })))
+      const results = await Promise.all(postings.map((posting) => bare.backend.jobs.post({ posting })))
       return results.map((result, index) => {
         if (!result.created) throw new Error('it was to be posted')
         const { id = '', revision } = result
@@ -264,8 +266,8 @@ describe.skipIf(!zookeeperHosts)('group commit', () => {
       await (await named('job 3')).consume()
       await named('job 5')
       // An event that is still on its way would refuse a claim before the server does, as "changed".
-      await bare.backend.barrier()
-      const results = await bare.backend.claim([a, stale, b, gone, c, held, d, blocked, e])
+      await bare.backend.changes.barrier()
+      const results = await bare.backend.claims.claim([a, stale, b, gone, c, held, d, blocked, e])
       expect(outcomes(results)).toEqual([
         ...['done', 'Unclaimable', 'done', 'NotFound', 'done', 'Unclaimable', 'done', 'Unclaimable', 'done'],
       ])
@@ -288,7 +290,7 @@ describe.skipIf(!zookeeperHosts)('group commit', () => {
         postingOf({ key: 'a' }),
         postingOf(),
       ]
-      const results = await settleEach(postings, (posting) => bare.backend.post({ posting }))
+      const results = await settleEach(postings, (posting) => bare.backend.jobs.post({ posting }))
       expect(outcomes(results)).toEqual(['done', 'done', 'done', 'PayloadTooLarge', 'done', 'done'])
       const created = results.map((result) => 'value' in result && result.value.created)
       expect(created).toEqual([true, false, true, false, false, true])
@@ -300,7 +302,7 @@ describe.skipIf(!zookeeperHosts)('group commit', () => {
       await using bare = await BareBackend.open(place)
       const choices = await posted(bare, [postingOf(), postingOf(), postingOf(), postingOf(), postingOf()])
       const claim = async (of: readonly ClaimRequest[]) =>
-        (await bare.backend.claim(of)).map((result): ClaimGrant => {
+        (await bare.backend.claims.claim(of)).map((result): ClaimGrant => {
           if ('value' in result) return result.value
           throw result.error
         })

@@ -101,23 +101,23 @@ describe.skipIf(!zookeeperHosts)('what was not known when it was asked for', () 
     await using place = await zookeeperPlace()
     await using bare = await BareBackend.open(place)
     const id = await trashedBefore(place)
-    await expect(bare.backend.discard(discarded(id))).rejects.toThrow(NotFound)
+    await expect(bare.backend.trash.discard(discarded(id))).rejects.toThrow(NotFound)
     await place.witness.create(`${place.path}/${id}`, Buffer.alloc(0))
-    await expect(bare.backend.discard(discarded(id))).rejects.toThrow(Duplicate)
+    await expect(bare.backend.trash.discard(discarded(id))).rejects.toThrow(Duplicate)
   })
 
   test('a claim whose job another has moved into the trash by hand is lost when it is to be trashed', async () => {
     await using place = await zookeeperPlace()
     await using bare = await BareBackend.open(place)
-    await bare.backend.post({ posting: postingOf() })
+    await bare.backend.jobs.post({ posting: postingOf() })
     const [id = ''] = await place.jobNodes()
     const posting = postingOf()
-    const [granted] = await bare.backend.claim([{ id, revision: 0, who: 'who', posting }])
+    const [granted] = await bare.backend.claims.claim([{ id, revision: 0, who: 'who', posting }])
     if (!granted || 'error' in granted) throw new Error('it was free')
     await place.witness.delete(`${place.path}/${id}`)
     await place.witness.create(`${place.path}/.trash/${id}`, Buffer.alloc(0))
     const { session, revision } = granted.value
-    const settling = bare.backend.settle({
+    const settling = bare.backend.claims.settle({
       ...{ kind: 'trash', id, who: 'who', posting, session, revision, cancelRequested: false, reason: 'test' },
     })
     await expect(settling).rejects.toThrow(ClaimLost)

@@ -1,8 +1,8 @@
 /** The window of a key counts from the last write of its znode, by the servers' clock. */
 import { describe, expect, test } from 'vitest'
+import { decodeKey } from '../../../../../src/board/backends/zookeeper/store/encoding.ts'
 import { KeyNodes } from '../../../../../src/board/backends/zookeeper/store/key-nodes.ts'
 import { Layout } from '../../../../../src/board/backends/zookeeper/store/layout.ts'
-import { decodeKey } from '../../../../../src/board/backends/zookeeper/store/records.ts'
 import { encode } from '../../../../../src/core/codec.ts'
 import { zookeeperHosts } from '../../../../support/namespace.ts'
 import { jobIdFor, type ZooKeeperPlace, zookeeperPlace } from '../../../boards.ts'
@@ -10,7 +10,7 @@ import { jobIdFor, type ZooKeeperPlace, zookeeperPlace } from '../../../boards.t
 /** What a board finds whose servers' clock shows this time. */
 function findAt({ witness, path }: ZooKeeperPlace, now: number) {
   const layout = new Layout(path)
-  return new KeyNodes({ zookeeper: witness, layout, encoding: 'msgpack', now: () => now }).find('import')
+  return new KeyNodes({ zookeeper: witness, layout, encoding: 'msgpack', now: () => now }).find('looking', 'import')
 }
 
 async function writtenAt({ witness, path }: ZooKeeperPlace): Promise<number> {

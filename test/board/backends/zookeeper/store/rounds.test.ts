@@ -1,7 +1,11 @@
 import { expect, test } from 'vitest'
-import { UnreadableValues } from '../../../../../src/board/backends/unreadable-values.ts'
+import { ServerClock } from '../../../../../src/board/backends/server-clock.ts'
+import { TransactionCommitter } from '../../../../../src/board/backends/zookeeper/commit/committer.ts'
+import { ZooKeeperEntities } from '../../../../../src/board/backends/zookeeper/entities.ts'
+import { BoardHandle } from '../../../../../src/board/backends/zookeeper/parts/board-handle.ts'
+import type { ZooKeeperParts } from '../../../../../src/board/backends/zookeeper/parts/parts.ts'
+import { ownBoard } from '../../../../../src/board/backends/zookeeper/store/board-kind.ts'
 import { openBoardPath } from '../../../../../src/board/backends/zookeeper/store/board-path.ts'
-import { EntityNodes } from '../../../../../src/board/backends/zookeeper/store/entity-nodes.ts'
 import { BoardGate } from '../../../../../src/board/backends/zookeeper/store/gate.ts'
 import { Layout } from '../../../../../src/board/backends/zookeeper/store/layout.ts'
 import { NotConnected } from '../../../../../src/core/errors.ts'
@@ -31,22 +35,21 @@ function lyingBackend(): { readonly zookeeper: ZooKeeper; asked(): number } {
 const layout = new Layout('/jobs')
 const entity = { kind: 'worker', name: 'one', instance: 'i', metadata: {} }
 
+function handleOf(zookeeper: ZooKeeper): BoardHandle {
+  const clock = new ServerClock()
+  const committer = new TransactionCommitter(zookeeper, layout, { timeoutMs: 0, clock: () => undefined })
+  const board = new BoardHandle({ uri: 'zookeeper:', zookeeper, layout, committer, clock })
+  board.opened({ kind: ownBoard } as ZooKeeperParts)
+  return board
+}
+
 test.concurrent.each([
   [
     'the gate',
     (zookeeper: ZooKeeper) =>
       new BoardGate({ zookeeper, layout, onGate: () => undefined, onError: () => undefined }).read(),
   ],
-  [
-    'an entity',
-    (zookeeper: ZooKeeper) =>
-      new EntityNodes({
-        zookeeper,
-        layout,
-        encoding: 'msgpack',
-        unreadable: new UnreadableValues({ onError: () => undefined }),
-      }).register(entity),
-  ],
+  ['an entity', (zookeeper: ZooKeeper) => new ZooKeeperEntities(handleOf(zookeeper)).register(entity)],
   ['a board', (zookeeper: ZooKeeper) => openBoardPath(zookeeper, layout)],
 ])('servers that lie about %s are not asked for ever', async (_, ask) => {
   const { zookeeper, asked } = lyingBackend()

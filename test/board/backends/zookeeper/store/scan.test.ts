@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect } from 'vitest'
 import { JobBoard } from '../../../../../src/board/api/job-board.ts'
 import { ZooKeeperBackend } from '../../../../../src/board/backends/zookeeper/backend.ts'
 import { Layout } from '../../../../../src/board/backends/zookeeper/store/layout.ts'
+import type { ZooKeeperBackendOptions } from '../../../../../src/board/backends/zookeeper/store/options.ts'
 import { OPCODE } from '../../../../../src/zookeeper/protocol/opcodes.ts'
 import { zookeeperHosts } from '../../../../support/namespace.ts'
 import { type FrameRecorder, recordFrames } from '../../../../support/overhearing.ts'
@@ -12,15 +13,21 @@ import { portOf } from '../../../../zookeeper/clients.ts'
 import { type ZooKeeperPlace, zookeeperPlace } from '../../../boards.ts'
 import { nextEvent, whenAborted } from '../../../events.ts'
 import { claimed, namesOn, refresh } from '../../../jobs.ts'
+import { overrideRole } from '../../../override-role.ts'
 import { BareBackend, boardAt } from '../bare-backends.ts'
 
 /** Does something before it reads postings. */
 class SlowReader extends ZooKeeperBackend {
   beforeRead: (() => Promise<void>) | undefined
 
-  override async read(ids: readonly string[]): ReturnType<ZooKeeperBackend['read']> {
-    await this.beforeRead?.()
-    return super.read(ids)
+  constructor(options: ZooKeeperBackendOptions) {
+    super(options)
+    overrideRole(this, 'jobs', (jobs) => ({
+      read: async (ids) => {
+        await this.beforeRead?.()
+        return jobs.read(ids)
+      },
+    }))
   }
 }
 
@@ -184,7 +191,7 @@ describe.skipIf(!zookeeperHosts)('an idle board', () => {
     for (let round = 0; round < 30; round++) {
       await Promise.all(Array.from({ length: 5 }, (_, number) => life(`${round * 5 + number}`)))
     }
-    await bare.backend.barrier()
+    await bare.backend.changes.barrier()
     expect(bare.changes.filter(({ kind }) => kind === 'gone')).toHaveLength(150)
     expect(bare.gaps).toBe(gaps)
   })

@@ -1,10 +1,9 @@
 /** What a job that was removed by hand leaves behind goes in time; what somebody needs stays. */
 import { describe, expect, test } from 'vitest'
-import { DependencyNodes } from '../../../../../src/board/backends/zookeeper/dependency-nodes.ts'
-import { KnownDependencies } from '../../../../../src/board/backends/zookeeper/known-dependencies.ts'
+import { encodeKey } from '../../../../../src/board/backends/zookeeper/store/encoding.ts'
 import { Layout } from '../../../../../src/board/backends/zookeeper/store/layout.ts'
-import { encodeKey } from '../../../../../src/board/backends/zookeeper/store/records.ts'
 import { sweep } from '../../../../../src/board/backends/zookeeper/store/sweep.ts'
+import { Waits } from '../../../../../src/board/backends/zookeeper/store/waits.ts'
 import { encode } from '../../../../../src/core/codec.ts'
 import { Duplicate } from '../../../../../src/core/errors.ts'
 import { zookeeperHosts } from '../../../../support/namespace.ts'
@@ -25,12 +24,8 @@ describe.skipIf(!zookeeperHosts)('sweeping', () => {
     const layout = new Layout(place.path)
     await sweep({
       ...{ zookeeper: place.witness, layout },
-      dependencies: new DependencyNodes({
-        ...{ zookeeper: place.witness, layout, known: new KnownDependencies(layout) },
-        committer: { commit: () => Promise.reject(new Error('a sweep commits nothing')) },
-        onDoomed: () => undefined,
-      }),
-      batches: { sweep: async () => undefined },
+      waits: new Waits({ zookeeper: place.witness, layout }),
+      batches: { run: async () => undefined },
       encoding: 'msgpack',
       now: Date.now() + later,
       mayExist: (uuid) => uuids.includes(uuid),
@@ -121,11 +116,11 @@ describe.skipIf(!zookeeperHosts)('sweeping', () => {
   test('is done by a process that looks for work without a view, too', async () => {
     await using place = await zookeeperPlace()
     await using bare = await BareBackend.openUnsubscribed(place, { scanPeriod: '2ms' })
-    await bare.backend.post({ posting: postingOf() })
+    await bare.backend.jobs.post({ posting: postingOf() })
     const [id = ''] = await place.jobNodes()
-    await bare.backend.request({ kind: 'cancel', id, job: 'gone', who: 'somebody', reason: 'none' })
+    await bare.backend.signals.cancel({ id, job: 'gone', who: 'somebody', reason: 'none' })
     await place.witness.delete(`${place.path}/${id}`)
-    while ((await namesIn(place, '.cancel')).length > 0) await bare.backend.listUnclaimed()
+    while ((await namesIn(place, '.cancel')).length > 0) await bare.backend.jobs.listUnclaimed()
   })
 
   test('the key of a posting that only a newer release can read is neither swept nor taken over', async () => {

@@ -1,0 +1,202 @@
+/**
+ * Claims jobs, and ends claims. Concurrent claims are sent together, and so are settlements: as one call of a function and one transaction;
+ * each has its own answer.
+ */
+import { BatchCommit, type CommitResult } from '../../../core/async/group-commit.ts'
+import { encode } from '../../../core/codec.ts'
+import { NotConnected, NotFound, Unclaimable } from '../../../core/errors.ts'
+import { type Result, settleEach } from '../../../core/result.ts'
+import { decodeText, encodeText } from '../../../postgres/index.ts'
+import type {
+  BackendClaims,
+  ClaimGrant,
+  ClaimRequest,
+  ReleaseOutcome,
+  ReleaseRequest,
+  Settlement,
+} from '../../contract/index.ts'
+import { refusalError } from '../../contract/refusals.ts'
+import { encodeEndedJob, type HistoryEntry } from '../../model/ended-job.ts'
+import { encodeLife } from '../../model/posting.ts'
+import { describeBatch, type Encoded, joinBytes, MAX_BATCH, retryEachAlone, toJobName } from './commit/batching.ts'
+import { type ClaimAnswer, toClaimParameters, toClaimResults, toWantedGrants } from './commit/claim-calls.ts'
+import type { BoardWriter } from './commit/writer.ts'
+import type { PostgresResources } from './resources.ts'
+import type { OwnSession, PostgresBoard } from './store/board.ts'
+import { jobNumber, jobNumbers } from './store/rows.ts'
+
+/** The bytes that a lock on a resource counts as in a batch: the server has room for a few thousand locks at once. */
+const LOCK_COST_BYTES = 4 * 1_024
+
+const NO_BYTES = new Uint8Array()
+
+export class PostgresClaims implements BackendClaims {
+  readonly #board: PostgresBoard
+  readonly #writer: BoardWriter
+  /** Holds the resources of claims as locks of the database. */
+  readonly #resources: PostgresResources
+  readonly #claims: BatchCommit<Encoded<ClaimRequest>, ClaimGrant>
+  /** Whether claims of this process may hold slots. */
+  #hasTakenSlots = false
+  readonly #settles: BatchCommit<Encoded<Settlement>, void>
+
+  constructor(board: PostgresBoard, writer: BoardWriter, resources: PostgresResources) {
+    this.#board = board
+    this.#writer = writer
+    this.#resources = resources
+    this.#claims = new BatchCommit({
+      commit: (batch) => this.#claimAll(batch),
+      bytesOf: ({ bytes, request }) => bytes.length + LOCK_COST_BYTES * toWantedGrants(request.posting).length,
+      limits: MAX_BATCH,
+      keyOf: ({ request }) => request.id,
+    })
+    this.#settles = new BatchCommit<Encoded<Settlement>, void>({
+      commit: (batch) => this.#settleAll(batch),
+      bytesOf: ({ bytes, request: { history } }) => bytes.length + (history?.job.results?.length ?? 0),
+      limits: MAX_BATCH,
+      keyOf: ({ request }) => request.id,
+    })
+  }
+
+  /** Resolves when no claim and no settlement is under way. */
+  async idle(): Promise<void> {
+    await Promise.all([this.#claims.idle, this.#settles.idle])
+  }
+
+  async claim(choices: readonly ClaimRequest[]): Promise<Result<ClaimGrant>[]> {
+    this.#board.assertOpen()
+    return settleEach(choices, (choice) => this.#claim(choice))
+  }
+
+  async settle(request: Settlement): Promise<void> {
+    this.#board.assertOpen()
+    const bytes = request.kind === 'consume' ? NO_BYTES : encodeLife(request.posting, 'msgpack')
+    return this.#writer.afterCatchUp(this.#settles.add({ request, bytes }))
+  }
+
+  /** Ends the claim of another owner. Its session still has the locks of its resources, and frees them when it receives the change. */
+  async release({ id, revision, posting }: ReleaseRequest): Promise<ReleaseOutcome> {
+    const values = [jobNumber(id), revision, encodeLife(posting, 'msgpack')]
+    const answer = await this.#writer.call(`release of ${toJobName(posting)}`, 'release', values)
+    return answer as ReleaseOutcome
+  }
+
+  async owner(id: string): Promise<string | undefined> {
+    const text = 'SELECT who FROM @.jobs WHERE board = $1 AND id = $2 AND session IS NOT NULL'
+    const [row] = await this.#board.ask(`looking for the owner of ${id}`, text, jobNumbers([id]))
+    return row && decodeText(String(row['who']))
+  }
+
+  async #claim(request: ClaimRequest): Promise<ClaimGrant> {
+    try {
+      const bytes = encodeLife(request.posting, 'msgpack')
+      return await this.#writer.afterCatchUp(this.#claims.add({ request, bytes }))
+    } catch (error) {
+      // The sink knows it already, unless the job was removed by hand.
+      if (error instanceof NotFound) this.#board.sink.changes([{ kind: 'gone', id: request.id, again: true }])
+      throw error
+    }
+  }
+
+  #claimAll(batch: readonly Encoded<ClaimRequest>[]): Promise<CommitResult<ClaimGrant>[]> {
+    return retryEachAlone(batch, async (all) => {
+      const locked = await this.#resources.take(all.map(({ request }) => request))
+      const asked = all.filter(({ request }) => !locked.has(request))
+      const held = new Set(asked.map(({ request }) => request.id))
+      try {
+        const granted = asked.length > 0 ? await this.#claimLocked(asked) : []
+        const results = new Map(asked.map((item, index) => [item.request, granted[index]]))
+        for (const [{ id }, result] of results) if (result && 'value' in result) held.delete(id)
+        return all.map(({ request }) => {
+          const error = locked.get(request)
+          return error ? { error } : (results.get(request) ?? { error: new Unclaimable('the claim has no answer') })
+        })
+      } finally {
+        // What was not granted, or may not have been.
+        await this.#resources.release([...held])
+      }
+    })
+  }
+
+  async #claimLocked(batch: readonly Encoded<ClaimRequest>[]): Promise<CommitResult<ClaimGrant>[]> {
+    const board = this.#board
+    const { session } = board
+    const choices = batch.map(({ request }) => request)
+    const what = describeBatch('claim', batch)
+    if (!session) throw new NotConnected(`${what}: no session with the server; nothing was done, try again`)
+    const takesSlots = ({ limits }: ClaimRequest) => limits?.wants.some(({ concurrency }) => concurrency !== undefined)
+    this.#hasTakenSlots ||= choices.some(takesSlots)
+    const { answer } = await this.#writer.claims.send({
+      what,
+      name: 'claim',
+      values: [session.id, ...toClaimParameters(batch)],
+    })
+    const claimed = answer as ClaimAnswer
+    if (claimed.over) this.#markLost(session)
+    return toClaimResults(claimed, choices, { session, board })
+  }
+
+  /** Ends the session that the server no longer knows. */
+  #markLost(session: OwnSession): void {
+    session.markLost(new NotConnected(`${this.#board.uri}: another participant ended the session`))
+  }
+
+  #settleAll(batch: readonly Encoded<Settlement>[]): Promise<CommitResult<void>[]> {
+    return retryEachAlone(batch, async (some) => {
+      const { session } = this.#board
+      const ours = some.filter(({ request }) => request.session === session?.label)
+      const lost = session && ours.length > 0 ? await this.#settleIn(session, ours) : new Set<Encoded<Settlement>>()
+      return some.map((item) => {
+        if (ours.includes(item) && !lost.has(item)) return { value: undefined }
+        const { kind, posting } = item.request
+        return { error: refusalError(`${kind} of ${toJobName(posting)}`, { why: 'lost' }) }
+      })
+    })
+  }
+
+  async #settleIn(
+    session: OwnSession,
+    items: readonly Encoded<Settlement>[],
+  ): Promise<ReadonlySet<Encoded<Settlement>>> {
+    const settlements = items.map(({ request }) => request)
+    // A claim that follows this end at once must not find our locks.
+    await this.#resources.release(settlements.map(({ id }) => id))
+    const { answer } = await this.#writer.others.send({
+      what: describeBatch(settlements[0]?.kind ?? 'settle', items),
+      name: 'settle',
+      values: [
+        session.id,
+        settlements.map(({ id }) => jobNumber(id)),
+        settlements.map(({ revision }) => revision),
+        settlements.map(({ kind }) => kind),
+        ...joinBytes(items),
+        settlements.map(({ posting: { delay = null } }) => delay),
+        settlements.map(({ who }) => encodeText(who)),
+        settlements.map((settlement) => (settlement.kind === 'trash' ? encodeText(settlement.reason) : null)),
+        settlements.map((settlement) =>
+          settlement.kind === 'trash' && settlement.failure ? encode(settlement.failure, 'msgpack') : null,
+        ),
+        this.#hasTakenSlots || settlements.some(({ posting }) => posting.resources !== undefined),
+        ...toHistoryParameters(settlements),
+      ],
+    })
+    const { over, lost } = answer as { over?: true; lost?: number[] }
+    this.#writer.reportDoomed(answer)
+    if (over) this.#markLost(session)
+    return new Set(items.filter((_, index) => over || lost?.includes(index)))
+  }
+}
+
+/** Returns what the end of jobs adds to the history: their uuids, their records, the lengths of these, and how many jobs are kept. */
+function toHistoryParameters(
+  ends: readonly { readonly history?: HistoryEntry; readonly posting: { readonly uuid: string } }[],
+): [string[], Buffer, (number | null)[], number | null] {
+  const records = ends.map(({ history }) => history && encodeEndedJob(history.job))
+  const [entry] = ends.flatMap(({ history }) => history ?? [])
+  return [
+    ends.map(({ posting }) => encodeText(posting.uuid)),
+    Buffer.concat(records.flatMap((record) => record ?? [])),
+    records.map((record) => record?.length ?? null),
+    entry?.keep ?? null,
+  ]
+}

@@ -1,0 +1,165 @@
+/**
+ * The schema of boards: its migrations, the names of its locks and notifications, and the row of a board.
+ *
+ * The operations of a board are functions of the database. Each call is one statement: one round trip and one transaction,
+ * which no client can leave open. Within a function, each statement sees what was committed before *it*: the default isolation.
+ *
+ * Each function takes several elements and returns an answer for each. An element that is refused is omitted from the batch
+ * instead of raising an error, which would roll back the other elements.
+ *
+ * **Order of locks**, the same everywhere to avoid deadlocks: the session's row, the table of boards (the gate), resources by
+ * lock number, jobs by id, the jobs that depend on these by id, keys of limits, followers by job and session, batches by number. A session's
+ * row is locked FOR KEY SHARE: it cannot be deleted meanwhile, but heartbeats can update it.
+ *
+ * **Names** are resolved in Postgres' own schema only (`search_path`). Otherwise a role that may create functions in `public`
+ * could have its functions called instead of Postgres' own, as the user of the board (CVE-2018-1058).
+ */
+import { IncompatibleVersion, NotFound } from '../../../../core/errors.ts'
+import type { Logger } from '../../../../core/log.ts'
+import { fillScript } from '../../../../core/script-file.ts'
+import {
+  advisoryClass,
+  encodeText,
+  type Migrations,
+  migrate,
+  type SqlDriver,
+  warnOfForeignOwner,
+} from '../../../../postgres/index.ts'
+import { MAX_ENDED_BATCHES } from '../../../model/job-batch.ts'
+
+/** The files with functions, in the order in which they are created: a function may call functions of files before its own. */
+const FUNCTION_FILES = (
+  'changes receipts dependencies history callbacks batches sessions keys posting limits claiming settling trash requests ' +
+  'sections following records'
+).split(' ')
+
+/**
+ * Returns the numbered migration steps. A released step never changes; changes are made in a new step. The functions are kept
+ * once, in their present form, in one step after all steps that change tables. A change of a function moves them into a new
+ * last step and leaves an empty step in their former place, so that every schema receives them.
+ */
+export function boardMigrations(schema: string): Migrations {
+  const lockClass = sessionLockClass(schema)
+  const values = {
+    SCHEMA: schema,
+    CHANNEL: channelName(schema, ''),
+    LOCK_CLASS: String(lockClass),
+    UNSIGNED_LOCK_CLASS: String(lockClass >>> 0),
+    RESOURCE_CLASS: String(resourceLockClass(schema)),
+    MAX_ENDED_BATCHES: String(MAX_ENDED_BATCHES),
+  }
+  const fill = (file: string) => fillScript(import.meta.url, file, values)
+  const functions = FUNCTION_FILES.map((name) => fill(`../functions/${name}.sql`)).join('\n')
+  return {
+    schema,
+    part: 'board',
+    steps: [
+      fill('../migrations/1-tables.sql'),
+      fill('../migrations/2-added-columns.sql'),
+      FUNCTIONS_MOVED,
+      fill('../migrations/3-followers.sql'),
+      FUNCTIONS_MOVED,
+      fill('../migrations/4-records.sql'),
+      FUNCTIONS_MOVED,
+      fill('../migrations/5-limits.sql'),
+      FUNCTIONS_MOVED,
+      fill('../migrations/6-dependencies.sql'),
+      FUNCTIONS_MOVED,
+      fill('../migrations/7-keys.sql'),
+      FUNCTIONS_MOVED,
+      fill('../migrations/8-batches.sql'),
+      FUNCTIONS_MOVED,
+      fill('../migrations/9-rates.sql'),
+      FUNCTIONS_MOVED,
+      fill('../migrations/10-trash-by-uuid.sql'),
+      FUNCTIONS_MOVED,
+      fill('../migrations/11-ended-backends.sql'),
+      FUNCTIONS_MOVED,
+      functions,
+    ],
+  }
+}
+
+/** A step that contained the functions in an earlier release. */
+const FUNCTIONS_MOVED = 'NULL;'
+
+/** Returns the first key of the advisory locks of sessions; the second key identifies the session. */
+export function sessionLockClass(schema: string): number {
+  return advisoryClass(`session ${schema}`)
+}
+
+/** Returns the first key of the advisory locks by which claims that want the same resource come one after another. */
+export function resourceLockClass(schema: string): number {
+  return advisoryClass(`resources ${schema}`)
+}
+
+/** Returns the channel for notifications of one board, by the board's number. */
+export function channelName(schema: string, board: number | string): string {
+  return `jobboard_${(advisoryClass(schema) >>> 0).toString(36)}_${board}`
+}
+
+/** Returns the channel for notifications of jobs that a session follows. */
+export function sessionChannel(schema: string, board: number, session: number): string {
+  return `${channelName(schema, board)}_${session}`
+}
+
+/** Returns the channel for notifications of batches whose status has changed. */
+export function batchesChannel(schema: string, board: number): string {
+  return `${channelName(schema, board)}_b`
+}
+
+/** Returns the channel for notifications of changed records. */
+export function recordsChannel(schema: string, board: number): string {
+  return `${channelName(schema, board)}_r`
+}
+
+// --- The row of a board -------------------------------------------------------------------------------------------
+
+const BOARD_FORMAT = 1
+/** The oldest server version with `pg_current_snapshot`, as `server_version_num`. */
+const MIN_SERVER_VERSION = 130_000
+
+export interface BoardRowOptions {
+  readonly schema: string
+  readonly name: string
+  /** Whether a missing board is created. */
+  readonly create?: boolean | undefined
+  readonly log?: Logger | undefined
+}
+
+/**
+ * Returns the row of the board with this name, and creates it if it is missing. Takes several round trips, also for an existing board.
+ *
+ * @throws NotFound with `create: false`; IncompatibleVersion if a newer release made the board, or if the server is too old
+ */
+export async function openBoardRow(
+  driver: SqlDriver,
+  { schema, name, create = true, log }: BoardRowOptions,
+): Promise<{ readonly number: number; readonly paused: boolean }> {
+  const query = "SELECT current_setting('server_version_num') AS version, to_regclass($1) IS NOT NULL AS there"
+  const [server] = (await driver.query(query, [`${schema}.boards`])).rows
+  if (Number(server?.['version']) < MIN_SERVER_VERSION)
+    throw new IncompatibleVersion(
+      `boards need Postgres 13 or newer, this server is older (${server?.['version']}); upgrade it`,
+    )
+  if (!create && server?.['there'] !== true) throw boardNotFoundError(schema, name)
+  await migrate(driver, boardMigrations(schema))
+  const find = () => driver.query(`SELECT id, format, paused FROM ${schema}.boards WHERE name = $1`, [encodeText(name)])
+  let [row] = (await find()).rows
+  if (!row && create) {
+    const insert = `INSERT INTO ${schema}.boards (name, format) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING`
+    await driver.query(insert, [encodeText(name), BOARD_FORMAT])
+    row = (await find()).rows[0]
+  }
+  if (!row) throw boardNotFoundError(schema, name)
+  if (Number(row['format']) > BOARD_FORMAT)
+    throw new IncompatibleVersion(
+      `board ${name} has format ${row['format']}, this release supports ${BOARD_FORMAT}; upgrade jobboard`,
+    )
+  await warnOfForeignOwner(driver, { schema, log })
+  return { number: Number(row['id']), paused: row['paused'] === true }
+}
+
+function boardNotFoundError(schema: string, name: string): NotFound {
+  return new NotFound(`there is no board ${name} in schema ${schema}; check the URI, or post a job to make one`)
+}

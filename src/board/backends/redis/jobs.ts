@@ -1,0 +1,80 @@
+/** Posts and reads jobs. */
+import type { BackendJobs, Posted, PostRequest, StoredJob, UnreadableJob } from '../../contract/index.ts'
+import { rank } from '../../model/claim-order.ts'
+import { MAX_POSTING_BYTES, toCountedBytes } from '../../model/posting.ts'
+import type { RedisBoard } from './commit/board.ts'
+import type { StepReply } from './commit/committer.ts'
+import {
+  batchRefusalError,
+  DEPENDENCY_BYTES,
+  type ScriptStep,
+  SMALL_STEP_BYTES,
+  toDependencyWords,
+  toGoneIds,
+  toJobName,
+  toKeyField,
+} from './commit/steps.ts'
+import { encodePostingWithin, parseStoredJob } from './store/encodings.ts'
+import { toOrder } from './store/layout.ts'
+import { toList } from './store/replies.ts'
+import { SCRIPTS } from './store/scripts.ts'
+
+export class RedisJobs implements BackendJobs {
+  readonly #board: RedisBoard
+
+  constructor(board: RedisBoard) {
+    this.#board = board
+  }
+
+  async post(request: PostRequest): Promise<Posted> {
+    const bytes = encodePostingWithin(request.posting, { limit: MAX_POSTING_BYTES })
+    const reply = await this.#board.submit(postStep(request, bytes))
+    if (!reply.done && reply.details[0] === 'batch') throw batchRefusalError(reply.details, request.posting)
+    const posted = toPosted(reply, { bytes: toCountedBytes(bytes, 'msgpack') })
+    return reply.isRepeated ? this.locate(posted) : posted
+  }
+
+  /**
+   * Adds the present place of a job that was posted before its answer was lost. If there is no connection to ask, the id
+   * stays as it was: the listing on the next connection shows whether the job is on the board.
+   */
+  async locate(posted: Posted): Promise<Posted> {
+    if (!posted.created || posted.id === undefined) return posted
+    const { id, ...rest } = posted
+    return { ...rest, ...(await this.#placeOf(id).catch(() => ({ id }))) }
+  }
+
+  /** Returns the id of a posted job while it is on the board, otherwise whether it is in the trash. */
+  async #placeOf(id: string): Promise<{ readonly id: string } | { readonly trashed: boolean }> {
+    if ((await this.#board.command('hexists', 'rows', id)) === 1) return { id }
+    return { trashed: (await this.#board.command('hexists', 'trash', id)) === 1 }
+  }
+
+  async read(ids: readonly string[]): Promise<(StoredJob | UnreadableJob | undefined)[]> {
+    if (ids.length === 0) return []
+    const found = toList(await this.#board.run(SCRIPTS.read, ids))
+    return ids.map((id, index) => {
+      const [row, bytes, waits] = found.slice(3 * index, 3 * index + 3)
+      return parseStoredJob(id, { row, bytes, waits })
+    })
+  }
+}
+
+function postStep({ posting, after = [], member }: PostRequest, bytes: Uint8Array): ScriptStep {
+  const { uuid, priority, delay = null, keyFor = null } = posting
+  const batch = [posting.batch ?? null, member ?? null] as const
+  const others = toDependencyWords(after)
+  return {
+    arguments: ['post', rank(priority), bytes, uuid, toKeyField(posting), delay, others, ...batch, keyFor],
+    what: `post of ${toJobName(posting)}`,
+    bytes: bytes.length + SMALL_STEP_BYTES + DEPENDENCY_BYTES * after.length,
+    grows: true,
+  }
+}
+
+function toPosted({ done, details }: StepReply, { bytes }: { readonly bytes: number }): Posted {
+  if (!done && details[0] === 'dependency') return { created: false, gone: toGoneIds(details[1]) }
+  const [first = '', other = '', ended] = details.map(String)
+  if (done) return { created: true, id: first, revision: 0, order: toOrder(first), bytes }
+  return { created: false, uuid: other, revision: 0, ...(ended === undefined ? {} : { inWindowOf: ended }) }
+}

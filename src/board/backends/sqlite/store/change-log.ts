@@ -1,0 +1,86 @@
+/** Writes the feed of a board: a row for each change, in the transaction that makes the change. `feed.ts` reads it. */
+
+import { decodeText, encodeText } from '../../../../core/texts.ts'
+import type { SqliteConnection } from '../../../../sqlite/index.ts'
+import type { RecordName } from '../../../model/record.ts'
+
+/** Where the rows of a board are: the connection, the number of the board, and the clock of its jobs. */
+export interface BoardPlace {
+  readonly db: SqliteConnection
+  readonly board: number
+  /** Returns milliseconds since 1970. */
+  readonly now: () => number
+}
+
+/** What a row says of a job. `freed`: its claim ended with the session. */
+export type JobChange =
+  | 'posted'
+  | 'ready'
+  | 'replaced'
+  | 'claimed'
+  | 'abandoned'
+  | 'freed'
+  | 'consumed'
+  | 'trashed'
+  | 'cancelled'
+/** What a row says of other things: the board, a session, a batch, or a record. */
+export type OtherChange = 'paused' | 'resumed' | 'ended' | 'batch' | 'record'
+export type ChangeKind = JobChange | OtherChange
+
+const INSERT = 'INSERT INTO changes (board, kind, job, rank, due, name) VALUES (?, ?, ?, ?, ?, ?)'
+
+export class ChangeLog {
+  readonly #place: BoardPlace
+
+  constructor(place: BoardPlace) {
+    this.#place = place
+  }
+
+  /** Adds a change of a job. */
+  add(kind: JobChange, job: number): void {
+    const { db, board } = this.#place
+    db.run(INSERT, board, kind, job, null, null, null)
+  }
+
+  /** Adds a change that moves the job in the queue, with its new place. */
+  addPlaced(
+    kind: 'posted' | 'ready' | 'replaced',
+    job: number,
+    at: { readonly rank: number; readonly due: number },
+  ): void {
+    const { db, board } = this.#place
+    db.run(INSERT, board, kind, job, at.rank, at.due, null)
+  }
+
+  /** Adds the end of a session. */
+  addEnded(session: number): void {
+    const { db, board } = this.#place
+    db.run(INSERT, board, 'ended', session, null, null, null)
+  }
+
+  /** Adds that the board was paused or resumed. */
+  addGate(kind: 'paused' | 'resumed'): void {
+    const { db, board } = this.#place
+    db.run(INSERT, board, kind, null, null, null, null)
+  }
+
+  addBatch(uuid: string): void {
+    const { db, board } = this.#place
+    db.run(INSERT, board, 'batch', null, null, null, encodeText(uuid))
+  }
+
+  addRecord({ kind, id }: RecordName): void {
+    const { db, board } = this.#place
+    db.run(INSERT, board, 'record', null, null, null, encodeText(JSON.stringify([kind, id])))
+  }
+}
+
+/** Parses the name of a record in the feed; undefined for a text that is none. */
+export function parseRecordName(text: string): RecordName | undefined {
+  try {
+    const [kind, id] = JSON.parse(decodeText(text)) as unknown[]
+    return typeof kind === 'string' && typeof id === 'string' ? { kind, id } : undefined
+  } catch {
+    return undefined
+  }
+}

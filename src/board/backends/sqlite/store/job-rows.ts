@@ -1,0 +1,31 @@
+/** Finds the row of a job for the steps that change it. */
+import type { Row } from '../../../../sqlite/index.ts'
+import { refusalError } from '../../../contract/refusals.ts'
+import type { BoardPlace } from './change-log.ts'
+import { jobNumber } from './rows.ts'
+
+const JOB = `SELECT id, uuid, rank, revision, session, batch, cancelled_by, due_when_ready, body IS NULL AS large,
+  EXISTS (SELECT 1 FROM dependencies WHERE waits_for = jobs.id) OR EXISTS (SELECT 1 FROM dependencies WHERE job = jobs.id) AS linked
+FROM jobs WHERE id = ? AND board = ?`
+
+export class JobRows {
+  readonly #place: BoardPlace
+
+  constructor(place: BoardPlace) {
+    this.#place = place
+  }
+
+  /** Returns the row of a job; undefined if it is not on the board. */
+  find(id: string): Row | undefined {
+    const { db, board } = this.#place
+    return db.get(JOB, jobNumber(id), board)
+  }
+
+  /** @throws NotFound; Unclaimable for a job that is claimed, or is at another revision */
+  requireUnclaimed(id: string, revision: number): Row {
+    const row = this.find(id)
+    if (!row) throw refusalError(id, { why: 'gone' })
+    if (row['session'] !== null || row['revision'] !== revision) throw refusalError(id, { why: 'changed' })
+    return row
+  }
+}

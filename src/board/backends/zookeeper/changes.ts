@@ -1,0 +1,73 @@
+/** Changes of the board, which arrive as events of one recursive watch, and changes of single jobs. */
+import type { Watch, WatchEvent } from '../../../zookeeper/index.ts'
+import type { BackendChanges, JobStatus } from '../../contract/index.ts'
+import type { BoardHandle } from './parts/board-handle.ts'
+import { applyEvents, forgetChanges, reportGap, type ZooKeeperParts } from './parts/parts.ts'
+import { translateErrors } from './store/reader.ts'
+
+export class ZooKeeperChanges implements BackendChanges {
+  readonly #board: BoardHandle
+  /** The watch of the board while changes are reported. */
+  #watch: Watch | undefined
+
+  constructor(board: BoardHandle) {
+    this.#board = board
+  }
+
+  async subscribe(): Promise<void> {
+    const { uri, zookeeper, layout, parts } = this.#board
+    const what = `subscribing to ${uri}`
+    const handler = {
+      events: (batch: readonly WatchEvent[]) => applyEvents(batch, parts),
+      // The session reports the gap, before anything can be claimed in it.
+      gap: () => undefined,
+    }
+    const watching = zookeeper.watch(layout.path, { mode: 'recursive' }, handler)
+    this.#watch = await translateErrors(what, () => watching)
+    reportGap(parts)
+    try {
+      await translateErrors(what, () => parts.gate.read())
+    } catch (error) {
+      // Or the next attempt would watch twice, and every change be counted twice.
+      await this.unsubscribe()
+      throw error
+    }
+    parts.scan.start()
+  }
+
+  async unsubscribe(): Promise<void> {
+    const { partsIfOpen } = this.#board
+    if (partsIfOpen) {
+      partsIfOpen.scan.stop()
+      // Without events these components would keep what has changed since.
+      forgetChanges(partsIfOpen)
+    }
+    const watch = this.#watch
+    this.#watch = undefined
+    await watch?.remove().catch(() => undefined)
+  }
+
+  /** Reports the gap of a new connection. If the board is subscribed, the watch is armed: from now on every change is reported. */
+  reportGap(parts: ZooKeeperParts): void {
+    if (this.#watch) reportGap(parts)
+    else parts.sink.gap()
+  }
+
+  async follow(ids: readonly string[]): Promise<JobStatus[]> {
+    return translateErrors(`following jobs of ${this.#board.uri}`, () => this.#board.parts.followed.follow(ids))
+  }
+
+  async unfollow(ids: readonly string[]): Promise<void> {
+    this.#board.partsIfOpen?.followed.unfollow(ids)
+  }
+
+  /**
+   * Resolves when all changes up to the call are received: watch events of a session arrive before later answers, such
+   * as that of the sync.
+   */
+  async barrier(): Promise<void> {
+    const { uri, zookeeper, layout, parts } = this.#board
+    await translateErrors(`sync of ${uri}`, () => zookeeper.sync(layout.path))
+    await Promise.all([parts.releases.whenSettled(), parts.gate.whenSettled()])
+  }
+}

@@ -1,0 +1,240 @@
+/** Claims, and their ends. `commit/transactions.ts` has the steps. */
+
+import { type Result, settleEach } from '../../../core/result.ts'
+import { BadVersion, NoNode, type ZooKeeperError } from '../../../zookeeper/index.ts'
+import type {
+  BackendClaims,
+  ClaimGrant,
+  ClaimRequest,
+  ReleaseOutcome,
+  ReleaseRequest,
+  Settlement,
+} from '../../contract/index.ts'
+import { refusalError } from '../../contract/refusals.ts'
+import { isFirstRun } from '../../model/dependencies.ts'
+import { toLimitCosts } from '../../model/limits.ts'
+import type { TrackedClaim } from './commit/conflict-tracker.ts'
+import { AGAIN, type Again, TRY_AGAIN, type TransactionPart, untilDone, withParts } from './commit/parts.ts'
+import type { CommittedTransaction, Refusal, RefusedStep, Transaction, TransactionStep } from './commit/transaction.ts'
+import * as transactions from './commit/transactions.ts'
+import type { BoardHandle } from './parts/board-handle.ts'
+import { isAbout, toClaimError, toJobName, touchedJob, touchedKey } from './parts/posting-parts.ts'
+import { prepareResources } from './parts/resource-part.ts'
+import { encodeLock } from './store/encoding.ts'
+import { readSlotsOf } from './store/limit-slots.ts'
+import { translateErrors } from './store/reader.ts'
+
+/** What the tries of one claim have in common. */
+interface Claiming {
+  readonly what: string
+  readonly request: ClaimRequest
+  readonly bytes: Uint8Array
+  readonly lock: Uint8Array
+  readonly permits: TransactionPart<Again> | undefined
+  readonly tracked: TrackedClaim
+  /** Whether the proof that the job is cancelled replaces the proof that it does not wait. */
+  provesCancel: boolean
+  /** Whether the gate was written since it was read. */
+  isGateOld: boolean
+}
+
+export class ZooKeeperClaims implements BackendClaims {
+  readonly #board: BoardHandle
+
+  constructor(board: BoardHandle) {
+    this.#board = board
+  }
+
+  async claim(choices: readonly ClaimRequest[]): Promise<Result<ClaimGrant>[]> {
+    this.#board.parts.scan.startWork()
+    return settleEach(choices, (choice) => this.#claim(choice))
+  }
+
+  async #claim(request: ClaimRequest): Promise<ClaimGrant> {
+    const { layout } = this.#board
+    const { kind, conflicts, resources, postings } = this.#board.parts
+    const { id, who, posting } = request
+    const what = `claim of ${toJobName(posting)}`
+    const tracked = conflicts.track(id)
+    try {
+      const claiming: Claiming = {
+        ...{ what, request, tracked, provesCancel: false, isGateOld: false },
+        permits:
+          posting.resources &&
+          (await translateErrors(what, () => prepareResources({ id, posting, what }, { layout, resources }))),
+        bytes: postings.encode(posting),
+        lock: encodeLock(who, kind.encoding),
+      }
+      return await untilDone(() => this.#tryToClaim(claiming))
+    } finally {
+      conflicts.untrack(tracked)
+    }
+  }
+
+  async #tryToClaim(claiming: Claiming): Promise<ClaimGrant | Again> {
+    const { layout } = this.#board
+    const { gate, gates, kind, limits } = this.#board.parts
+    const { what, request, bytes, lock, permits, tracked } = claiming
+    const { id, revision, posting } = request
+    if (claiming.isGateOld) await translateErrors(what, () => gate.read())
+    claiming.isGateOld = false
+    // Usually the gate is known, and there is nothing to wait for.
+    const { session, seen } = gates.prepared ?? (await gates.prepare(what))
+    if (request.limits && seen.limits !== request.limits.revision) {
+      // The limits may have been read after the gate.
+      if ((await translateErrors(what, () => gate.read())).limits === request.limits.revision) return AGAIN
+      throw refusalError(what, { why: 'limits' })
+    }
+    const wants = request.limits?.wants
+    const reserved = wants?.length
+      ? await translateErrors(what, () => limits.reserve(what, id, { gate: seen.version, wants }))
+      : undefined
+    const proof = posting.after && this.#proofPart(claiming)
+    const parts = [proof, permits, reserved?.part]
+    const granted = ({ session, zxid }: CommittedTransaction): ClaimGrant => ({
+      session: this.#board.labels.labelFor(session),
+      ...{ revision: revision + 1, fence: seen.fenceBase + zxid, mark: zxid },
+      ...(reserved ? { arrivals: reserved.arrivals } : {}),
+    })
+    const gateChanged: Refusal<Again> = {
+      answer: () => {
+        claiming.isGateOld = true
+        return AGAIN
+      },
+    }
+    const transaction: Transaction<ClaimGrant | Again> = {
+      what,
+      steps: transactions.claimSteps(layout, id, {
+        ...{ revision, bytes, lock, kind },
+        parts: parts.flatMap((part) => part?.steps ?? []),
+      }),
+      touches: [touchedJob(id)],
+      // In another session the servers may have lost the data from which the base of the fence was computed.
+      session,
+      onSessionOver: () => gateChanged,
+      getConflict: () => conflictError(what, tracked.conflict),
+      onCommitted: granted,
+      onRecovered: granted,
+      onRefused: (error, step) => toClaimError(what, error, step),
+    }
+    try {
+      const answer = await this.#board.committer.commit(
+        withParts(transaction, [gates.guardPart(seen.version, gateChanged), ...parts]),
+      )
+      if (answer === AGAIN) reserved?.refused()
+      else reserved?.granted()
+      return answer
+    } catch (error) {
+      reserved?.refused()
+      throw error
+    }
+  }
+
+  /** Returns the proof that the job does not wait. A job that waits can be claimed if it is cancelled and has run before. */
+  #proofPart(claiming: Claiming): TransactionPart<Again> | undefined {
+    const { dependencies } = this.#board.parts
+    const { what, request } = claiming
+    const waits = refusalError(what, { why: 'waits' })
+    if (claiming.provesCancel) return dependencies.cancelledPart(request.id, () => waits)
+    return dependencies.proofPart(request.id, () => {
+      if (isFirstRun(request.posting)) return waits
+      claiming.provesCancel = true
+      return TRY_AGAIN
+    })
+  }
+
+  async settle(settlement: Settlement): Promise<void> {
+    const { zookeeper, committer, labels } = this.#board
+    const { limits, ending, lateCancellations } = this.#board.parts
+    const { kind, posting, id } = settlement
+    const session = labels.requireGranting(settlement, { now: zookeeper.session?.id })
+    const what = `${kind} of ${toJobName(posting)}`
+    const transaction: Transaction<undefined> = {
+      ...{ what, session, steps: this.#settleSteps(settlement), onCommitted: noResult, onRecovered: noResult },
+      touches: posting.key === undefined ? [touchedJob(id)] : [touchedJob(id), touchedKey(posting.key)],
+      onRefused: (error, step) => toSettleError(what, error, step),
+    }
+    const settling = async () => {
+      if (kind === 'abandon') await committer.commit(transaction)
+      else await ending.end(settlement, transaction)
+      limits.free(id)
+    }
+    // A cancel request that is known is deleted in the same transaction.
+    if (kind === 'abandon' || settlement.cancelRequested) return settling()
+    return lateCancellations.removeAfterEnd(id, settling)
+  }
+
+  #settleSteps(settlement: Settlement): readonly TransactionStep[] {
+    const { layout } = this.#board
+    const { kind, limits, postings } = this.#board.parts
+    const { id, posting, revision, cancelRequested } = settlement
+    const at = { posting, revision, cancelRequested, kind, slots: limits.slotsOf(id) }
+    switch (settlement.kind) {
+      case 'consume':
+        return transactions.consumeSteps(layout, id, at)
+      case 'abandon': {
+        const bytes = postings.encode(posting)
+        if (!settlement.held) return transactions.abandonSteps(layout, id, { ...at, bytes })
+        postings.assertClaimable(posting, bytes)
+        // The permits of other names may be those of other jobs.
+        return transactions.abandonSteps(layout, id, { ...at, posting: settlement.held, bytes })
+      }
+      case 'trash':
+        return transactions.trashSteps(layout, id, {
+          ...at,
+          entry: kind.encodeTrash({ ...settlement, at: new Date() }, postings.limit),
+        })
+    }
+  }
+
+  /** Ends the claim of another owner: what its own client would commit to abandon the job. */
+  async release({ id, revision, posting }: ReleaseRequest): Promise<ReleaseOutcome> {
+    const { zookeeper, layout, committer } = this.#board
+    const { kind, postings } = this.#board.parts
+    const what = `release of ${toJobName(posting)}`
+    const keys = toLimitCosts(posting).map(({ key }) => key)
+    const slots = await translateErrors(what, () => readSlotsOf({ zookeeper, layout }, { id, keys }))
+    const bytes = postings.encode(posting)
+    return committer.commit<ReleaseOutcome>({
+      ...{ what, onCommitted: () => 'released', onRecovered: () => 'released' },
+      steps: transactions.abandonSteps(layout, id, { posting, revision, kind, slots, bytes }),
+      touches: [touchedJob(id)],
+      onRefused: (error, step) => {
+        const outcome = toReleaseOutcome(error, step)
+        return outcome === undefined ? error : { answer: () => outcome }
+      },
+    })
+  }
+
+  async owner(id: string): Promise<string | undefined> {
+    return translateErrors(`looking for the owner of ${id}`, () => this.#board.parts.reader.owner(id))
+  }
+}
+
+function noResult(): undefined {
+  return undefined
+}
+
+/** Returns why a claim is refused when its job was changed meanwhile, or undefined if no change is known. */
+function conflictError(what: string, by: 'change' | 'end' | undefined): Error | undefined {
+  if (by === undefined) return undefined
+  return refusalError(what, { why: by === 'end' ? 'gone' : 'changed' })
+}
+
+/**
+ * Returns the error for a refused settle. Only the posting and the lock prove that a claim is lost; a refusal for
+ * another reason does not change the claim.
+ */
+function toSettleError(what: string, cause: ZooKeeperError, step: RefusedStep): Error {
+  const isGone = cause instanceof BadVersion || cause instanceof NoNode
+  const isLost = isGone && (isAbout(step, 'posting') || isAbout(step, 'lock'))
+  return isLost ? refusalError(what, { why: 'lost' }, cause) : cause
+}
+
+/** Returns why a claim is not released; undefined for an error that says nothing of the claim. A claim that has ended has no lock. */
+function toReleaseOutcome(error: ZooKeeperError, step: RefusedStep): ReleaseOutcome | undefined {
+  if (isAbout(step, 'lock')) return error instanceof NoNode ? 'unclaimed' : undefined
+  if (!isAbout(step, 'posting')) return undefined
+  if (error instanceof NoNode) return 'gone'
+  return error instanceof BadVersion ? 'changed' : undefined
+}
