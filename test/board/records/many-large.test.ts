@@ -1,7 +1,7 @@
 /** Lists of records that would take gigabytes if all of them were decoded at once; and limits that are too large. */
 import { describe, expect, test } from 'vitest'
-import { encodeRecordNode } from '../../../src/board/backends/zookeeper/store/record-nodes.ts'
 import { encodeEntity } from '../../../src/board/backends/zookeeper/store/encoding.ts'
+import { encodeRecordNode } from '../../../src/board/backends/zookeeper/store/record-nodes.ts'
 import { encodePlain } from '../../../src/core/codec.ts'
 import { InvalidPosting, LimitReached, PayloadTooLarge } from '../../../src/core/errors.ts'
 import { openBoard } from '../../../src/index.ts'
