@@ -108,6 +108,32 @@ test('every folder has a level, and every level has its folders', () => {
   }
 })
 
+describe('CONTRIBUTING.md', () => {
+  const text = readFileSync(resolve(SOURCE, '../CONTRIBUTING.md'), 'utf8')
+
+  test('has the levels in its table', () => {
+    const rows = [...text.matchAll(/^\| \d \| (`[^|]*`) \|/gm)].map(([, names = '']) =>
+      names.replaceAll('`', '').split(', '),
+    )
+    expect(rows).toEqual(LEVELS)
+  })
+
+  test('has every folder in its map', () => {
+    const [, map = ''] = /^```text\nsrc\/\n(.*?)^```$/ms.exec(text) ?? []
+    let parent = ''
+    const folders = [...map.matchAll(/^( {2}| {4})([a-z]+)\/(?: |$)/gm)].map(([, indent, name = '']) => {
+      if (indent === '    ') return `${parent}/${name}`
+      parent = name
+      return name
+    })
+    const found = readdirSync(SOURCE, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map((entry) => relative(SOURCE, join(entry.parentPath, entry.name)))
+      .filter((folder) => folder.split('/').length <= 2)
+    expect(folders.sort()).toEqual(found.sort())
+  })
+})
+
 test('a folder imports only from lower levels', () => {
   const wrong = own.filter(({ from, to }) => {
     const [importer, imported] = [topOf(from), topOf(to)]
