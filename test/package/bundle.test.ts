@@ -52,7 +52,7 @@ test.each([
     const { stdout } = await promisify(execFile)(process.execPath, [bundle])
     const [memory, redis, logbooks] = stdout.trim().split('\n')
     expect(memory).toContain('memory:')
-    expect(redis).toMatch(/^JOBBOARD_INVALID_STATE cannot read \.\/scripts\/commit\.lua .* mark jobboard as external/)
+    expect(redis).toMatch(/^JOBBOARD_INVALID_STATE cannot read \.\.\/scripts\/commit\.lua .* mark jobboard as external/)
     expect(logbooks).toMatch(
       /^JOBBOARD_INVALID_STATE cannot read \.\/migrations\/1-tables\.sql .* mark jobboard as external/,
     )

@@ -33,8 +33,8 @@ const KINDS: readonly RegExp[] = [
   /^(dist|src)\/([\w/-]+\.(lua|sql)|pool\/lifeline\.mjs)$/,
   // What the dashboard's server gives to browsers.
   /^dist\/ui\/page\/(manifest\.json|app-[A-Z0-9]{8}\.(js|css)(\.(br|gz))?)$/,
-  // For editors: what jobboard.yaml may have.
-  /^(dist|src)\/cli\/input\/config\/schema\.json$/,
+  // For editors: what jobboard.yaml may have. The build makes it.
+  /^dist\/cli\/input\/config\/schema\.json$/,
   // So that stack traces and debuggers show what was written.
   /^(dist\/[\w/-]+\.js\.map|src\/[\w/-]+(\.d)?\.ts)$/,
   // What the README and the docstrings lead to.

@@ -4,33 +4,29 @@ import type { Job, JobBoard } from '../../board/index.ts'
 import { InvalidArgument } from '../../core/errors.ts'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
 import { findJobs, isExact } from '../find.ts'
+import { eachAsJson, type FlagTable, type OptionsOf, withFlags } from '../input/flags.ts'
 import { confirm, forEachWithProgress } from '../input/for-each.ts'
-import type { SharedOptions } from '../input/shared-options.ts'
 import { openNamedBoard } from '../opening.ts'
 import { escapeUnprintable, toPrintableJson } from '../output/render/text.ts'
 
-interface CancelCommandOptions extends SharedOptions {
-  readonly name?: string
-  readonly all?: boolean
-  readonly yes?: boolean
-  readonly reason?: string
-  readonly json?: boolean
-}
+const FLAGS = {
+  '--name <name>': 'all jobs of this name',
+  '--all': 'all jobs on the board',
+  '--yes': 'do not ask; needed with --name and --all where there is no terminal',
+  '--reason <text>': 'reason for people, kept in the trash (default: cancelled)',
+  '--json': eachAsJson('job'),
+} satisfies FlagTable
+
+type CancelCommandOptions = OptionsOf<typeof FLAGS>
 
 export function defineCancel(program: Command, run: RunAction): void {
-  program
-    .command('cancel')
+  withFlags(program.command('cancel'), FLAGS)
     .summary('cancel jobs')
     .description(
       'Cancels jobs. A job that never ran is trashed at once. A running job is notified, reverted, and then trashed. ' +
         'A waiting job that is half done is reverted by the conductor that claims it next.',
     )
     .argument('[uuid...]', 'uuids of jobs, their first 13 characters or more, or their ends, or references')
-    .option('--name <name>', 'all jobs of this name')
-    .option('--all', 'all jobs on the board')
-    .option('--yes', 'do not ask; needed with --name and --all where there is no terminal')
-    .option('--reason <text>', 'reason for people, kept in the trash (default: cancelled)')
-    .option('--json', 'print a JSON object for each job')
     .addHelpText(
       'after',
       "\nExamples:\n  $ jobboard cancel 0199c0de-85f8 --reason 'posted by mistake'\n  $ jobboard cancel --name import --yes",

@@ -2,7 +2,7 @@
 import type { Command } from 'commander'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
 import { SHELL_CHOICES } from '../input/choices.ts'
-import { choiceParser } from '../input/shared-options.ts'
+import { oneOf } from '../input/flags.ts'
 import { printLines } from '../output/output.ts'
 
 export function defineCompletion(program: Command, run: RunAction): void {
@@ -36,7 +36,7 @@ async function completion(
     import('../output/completion/zsh.ts'),
   ])
   const writers = { bash: bashScript, zsh: zshScript, fish: fishScript }
-  const script = writers[choiceParser('the shell', SHELL_CHOICES)(shell)]
+  const script = writers[oneOf(SHELL_CHOICES)('the shell')(shell)]
   await printLines(context, script(toCompletionTree(program)).trimEnd().split('\n'))
   return DONE
 }

@@ -3,16 +3,21 @@ import type { Command } from 'commander'
 import { InvalidArgument } from '../../core/errors.ts'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
 import { askedDeployment, type ConfigOptions, locateConfig } from '../input/config/settings.ts'
-import { printJson, printLines, render } from '../output/output.ts'
+import { eachAsJson, type FlagTable, type FlagValues, withFlags } from '../input/flags.ts'
+import { printDrawn, printJson, printLines } from '../output/output.ts'
 
-interface ShowOptions extends ConfigOptions {
-  readonly effective?: boolean
-  readonly json?: boolean
-}
+const SHOW_FLAGS = {
+  '--effective': 'print defaults, too',
+  '--json': eachAsJson('value'),
+} satisfies FlagTable
 
-interface CheckOptions extends ConfigOptions {
-  readonly all?: boolean
-}
+type ShowOptions = ConfigOptions & FlagValues<typeof SHOW_FLAGS>
+
+const CHECK_FLAGS = {
+  '--all': 'check each deployment, and all boards and logbooks: their variables must be set',
+} satisfies FlagTable
+
+type CheckOptions = ConfigOptions & FlagValues<typeof CHECK_FLAGS>
 
 export function defineConfig(program: Command, run: RunAction): void {
   const config = program
@@ -20,26 +25,21 @@ export function defineConfig(program: Command, run: RunAction): void {
     .summary('show and check the config file')
     .description('Shows and checks jobboard.yaml. No board is opened.')
     .helpCommand(false)
-  config
-    .command('show')
+  withFlags(config.command('show'), SHOW_FLAGS)
     .summary('show the values that apply, and where they come from')
     .description(
       'Prints each value with its origin: the file and its line, a deployment, a variable of the environment, or an option. Secrets are hidden.',
     )
-    .option('--effective', 'print defaults, too')
-    .option('--json', 'print each value as a JSON object on a line of its own')
     .addHelpText(
       'after',
       '\nExamples:\n  $ jobboard config show\n  $ jobboard config show --effective --deployment production',
     )
     .action(run(show))
-  config
-    .command('check')
+  withFlags(config.command('check'), CHECK_FLAGS)
     .summary('check the config file')
     .description(
       'Checks the whole file, and prints each mistake with its file, line and column. Loads the modules of flows, and checks that schedules and defaults name flows that they export. The exit code is 2 if there is a mistake. Conductors check the file, too, before they claim.',
     )
-    .option('--all', 'check each deployment, and all boards and logbooks: their variables must be set')
     .addHelpText(
       'after',
       '\nExamples:\n  $ jobboard config check --deployment staging\n  $ jobboard config check --all',
@@ -66,7 +66,7 @@ async function show(options: ShowOptions, context: CliContext): Promise<ExitCode
   else if (values.length === 0) await printLines(context, ['nothing is set'])
   else {
     const rows = values.map(({ origin, ...rest }) => ({ ...rest, origin: describeOrigin(origin) }))
-    await printLines(context, await render(context, ({ configTable }, screen) => configTable(rows, screen)))
+    await printDrawn(context, ({ configTable }, screen) => configTable(rows, screen))
   }
   return DONE
 }

@@ -7,19 +7,22 @@ import { redactUri } from '../../core/uri.ts'
 import { type CliContext, DONE, type ExitCode, FAILED, INTERRUPTED, type RunAction } from '../context.ts'
 import type { DemoEvent, DemoScenario, Timeline } from '../dev/demo/play.ts'
 import { TAG_VARIABLE } from '../dev/demo/script.ts'
-import type { DemoEnvironment, DemoOptions } from '../dev/demo/stage.ts'
+import type { DemoEnvironment } from '../dev/demo/stage.ts'
 import type { DemoSummary } from '../dev/demo/summary.ts'
+import { type FlagTable, type OptionsOf, withFlags } from '../input/flags.ts'
 import { openConductorsLogbooks, openNamedBoard } from '../opening.ts'
 import { printJson, printLines, reportError } from '../output/output.ts'
 import { toPrintableJson } from '../output/render/text.ts'
 
-interface DemoCommandOptions extends DemoOptions {
-  readonly json?: boolean
-}
+const FLAGS = {
+  '--zookeeper': "start a ZooKeeper for the demo, from Debian's package or in Docker",
+  '--json': 'print a JSON object for each event, one a line, and one for the summary',
+} satisfies FlagTable
+
+type DemoCommandOptions = OptionsOf<typeof FLAGS>
 
 export function defineDemo(program: Command, run: RunAction): void {
-  program
-    .command('demo')
+  withFlags(program.command('demo'), FLAGS)
     .summary('show in ten seconds how a board works')
     .description(
       'Posts six jobs, runs them with two conductors in processes of their own, and kills one of them in the middle of a ' +
@@ -27,8 +30,6 @@ export function defineDemo(program: Command, run: RunAction): void {
         'with --zookeeper, in a ZooKeeper that is started for the demo. If a board is named, the demo uses that one, and ' +
         'removes its jobs from it at the end. Ctrl-C stops the demo. The exit code is 0 when all jobs are done.',
     )
-    .option('--zookeeper', "start a ZooKeeper for the demo, from Debian's package or in Docker")
-    .option('--json', 'print a JSON object for each event, one a line, and one for the summary')
     .addHelpText(
       'after',
       '\nExamples:\n  $ jobboard demo\n  $ jobboard demo --zookeeper\n  $ jobboard demo --board redis://127.0.0.1:6379/0 --persistence directory:./logbooks',

@@ -4,24 +4,27 @@ import { rejectOnAbort } from '../../core/async/abort.ts'
 import { InvalidArgument, JobboardError } from '../../core/errors.ts'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
 import type { DevDashboard, DevDashboardOptions } from '../dev/dashboard.ts'
-import type { ServerWord } from '../dev/servers.ts'
 import { MAX_PORT, SERVER_CHOICES } from '../input/choices.ts'
-import { choiceParser, collectText, countParser } from '../input/shared-options.ts'
+import { count, type FlagTable, type FlagValues, oneOf, texts, withFlags } from '../input/flags.ts'
 import { printJson, printLines } from '../output/output.ts'
 
-interface DevCommandOptions {
-  readonly fresh?: boolean
-  readonly zookeeper?: boolean
-  readonly port?: number
-  readonly with?: ServerWord
-  readonly ui?: boolean
-  readonly flows?: readonly string[]
-  readonly json?: boolean
-}
+const FLAGS = {
+  '--flows <module>': ['run a conductor with the flows of this module; may be repeated', texts],
+  '--fresh': 'begin with an empty board: delete the file of earlier starts',
+  '--zookeeper': 'run a ZooKeeper in place of the file',
+  '--port <n>': ['with --zookeeper, port to listen on (default: 2181, or a free one)', count({ most: MAX_PORT })],
+  '--with <server>': [
+    `with --zookeeper, one of ${SERVER_CHOICES.join(', ')} (default: whichever is installed)`,
+    oneOf(SERVER_CHOICES),
+  ],
+  '--ui': 'with --zookeeper, serve the dashboard of the board, too',
+  '--json': 'print the address as a JSON object',
+} satisfies FlagTable
+
+type DevCommandOptions = FlagValues<typeof FLAGS>
 
 export function defineDev(program: Command, run: RunAction): void {
-  program
-    .command('dev')
+  withFlags(program.command('dev'), FLAGS)
     .summary('run a board for trials, with a dashboard')
     .description(
       'Serves the dashboard of a board in ./.jobboard/jobs.db until Ctrl-C, and prints the environment variables for other ' +
@@ -29,21 +32,6 @@ export function defineDev(program: Command, run: RunAction): void {
         'started anew when code, JSON, YAML or SQL beside the flows changes. With --zookeeper the board is on a ZooKeeper for ' +
         "this machine only, from Debian's package or in Docker, whichever is installed; its data are deleted at the end.",
     )
-    .option('--flows <module>', 'run a conductor with the flows of this module; may be repeated', collectText)
-    .option('--fresh', 'begin with an empty board: delete the file of earlier starts')
-    .option('--zookeeper', 'run a ZooKeeper in place of the file')
-    .option(
-      '--port <port>',
-      'with --zookeeper, port to listen on (default: 2181, or a free one)',
-      countParser('--port', { most: MAX_PORT }),
-    )
-    .option(
-      '--with <server>',
-      `with --zookeeper, one of ${SERVER_CHOICES.join(', ')} (default: whichever is installed)`,
-      choiceParser('--with', SERVER_CHOICES),
-    )
-    .option('--ui', 'with --zookeeper, serve the dashboard of the board, too')
-    .option('--json', 'print its address as a JSON object')
     .addHelpText('after', '\nExamples:\n  $ jobboard dev --flows ./flows.js\n  $ jobboard dev --zookeeper')
     .action(run(dev))
 }

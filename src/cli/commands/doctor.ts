@@ -2,19 +2,21 @@
 import type { Command } from 'commander'
 import { toMilliseconds } from '../../core/time.ts'
 import { type CliContext, DONE, type ExitCode, FAILED, type RunAction } from '../context.ts'
-import { parseDuration, type SharedOptions } from '../input/shared-options.ts'
-import { printJson, printLines, render } from '../output/output.ts'
-
-interface DoctorCommandOptions extends SharedOptions {
-  readonly stuckAfter?: string
-  readonly json?: boolean
-}
+import { eachAsJson, type FlagTable, type OptionsOf, withFlags } from '../input/flags.ts'
+import { parseDuration } from '../input/shared-options.ts'
+import { printDrawn, printJson } from '../output/output.ts'
 
 const STUCK_AFTER = '1h'
 
+const FLAGS = {
+  '--stuck-after <duration>': `age from which on a claim is examined (default: ${STUCK_AFTER})`,
+  '--json': eachAsJson('finding'),
+} satisfies FlagTable
+
+type DoctorCommandOptions = OptionsOf<typeof FLAGS>
+
 export function defineDoctor(program: Command, run: RunAction): void {
-  program
-    .command('doctor')
+  withFlags(program.command('doctor'), FLAGS)
     .summary('find problems, and what to do about them')
     .description(
       'Examines board and logbooks: whether they can be reached, the versions, clocks and rights, claims that are stuck, ' +
@@ -22,8 +24,6 @@ export function defineDoctor(program: Command, run: RunAction): void {
         'numbers that run out. Each finding says what to do. The exit code is 1 where there is an error. It changes ' +
         'nothing.',
     )
-    .option('--stuck-after <duration>', `age from which on a claim is examined (default: ${STUCK_AFTER})`)
-    .option('--json', 'print each finding as a JSON object on a line of its own')
     .addHelpText(
       'after',
       '\nExample:\n  $ jobboard doctor --board zookeeper://127.0.0.1:2181/demo --persistence directory:./logbooks',
@@ -38,9 +38,8 @@ async function doctor(options: DoctorCommandOptions, context: CliContext): Promi
   for await (const finding of examine({ options, context, stuckAfter })) {
     counts[finding.severity] += 1
     if (options.json) await printJson(context, [finding])
-    else await printLines(context, await render(context, ({ findingLines }, screen) => findingLines(finding, screen)))
+    else await printDrawn(context, ({ findingLines }, screen) => findingLines(finding, screen))
   }
-  if (!options.json)
-    await printLines(context, await render(context, ({ verdictLine }, screen) => ['', verdictLine(counts, screen)]))
+  if (!options.json) await printDrawn(context, ({ verdictLine }, screen) => ['', verdictLine(counts, screen)])
   return counts.error > 0 ? FAILED : DONE
 }

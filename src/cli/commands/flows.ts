@@ -3,34 +3,26 @@ import type { Command } from 'commander'
 import type { ListedFlow } from '../../board/index.ts'
 import { NotFound } from '../../core/errors.ts'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
-import { GRAPH_FORMATS, type GraphFormat } from '../input/choices.ts'
-import { choiceParser, type SharedOptions } from '../input/shared-options.ts'
+import { eachAsJson, type FlagTable, type OptionsOf, shared, withFlags } from '../input/flags.ts'
 import { openNamedBoard } from '../opening.ts'
 import { drawAs } from '../output/drawing.ts'
-import { printJson, printLines, render } from '../output/output.ts'
+import { printDrawn, printJson, printLines } from '../output/output.ts'
 
-interface FlowsCommandOptions extends SharedOptions {
-  readonly json?: boolean
-  readonly graph?: boolean
-  readonly format: GraphFormat
-}
+const FLAGS = {
+  '--graph': 'draw the flow NAME instead, in its newest version',
+  ...shared('--format <format>'),
+  '--json': eachAsJson('flow'),
+} satisfies FlagTable
+
+type FlowsCommandOptions = OptionsOf<typeof FLAGS>
 
 export function defineFlows(program: Command, run: RunAction): void {
-  program
-    .command('flows')
+  withFlags(program.command('flows'), FLAGS)
     .summary('list the flows that conductors have')
     .description(
       'Lists the flows that conductors of the board have, or have had, with their tasks; with NAME, only those of this name. Needs no code.',
     )
     .argument('[name]', 'name of a flow')
-    .option('--graph', 'draw the flow NAME instead, in its newest version')
-    .option(
-      '--format <format>',
-      'format of the drawing: mermaid, dot or svg',
-      choiceParser('--format', GRAPH_FORMATS),
-      'mermaid',
-    )
-    .option('--json', 'print each flow as a JSON object on a line of its own')
     .addHelpText('after', '\nExamples:\n  $ jobboard flows\n  $ jobboard flows report --graph')
     .action(run(flows))
 }
@@ -45,18 +37,14 @@ async function flows(options: FlowsCommandOptions, context: CliContext, { args: 
   if (options.graph) await printGraph(listed, options, context)
   else if (options.json) await printJson(context, listed)
   else if (listed.length === 0) await printLines(context, [`no conductor of ${board.uri} has had a flow`])
-  else
-    await printLines(
-      context,
-      await render(context, ({ flowsTable }, screen) => flowsTable(listed, { conductors, screen })),
-    )
+  else await printDrawn(context, ({ flowsTable }, screen) => flowsTable(listed, { conductors, screen }))
   return DONE
 }
 
 /** Draws the newest version. */
 async function printGraph(
   listed: readonly ListedFlow[],
-  { format }: FlowsCommandOptions,
+  { format = 'mermaid' }: FlowsCommandOptions,
   context: CliContext,
 ): Promise<void> {
   const newest = listed.toSorted((a, b) => b.since.getTime() - a.since.getTime())[0]

@@ -3,44 +3,36 @@ import type { Command } from 'commander'
 import type { EndedJob } from '../../board/index.ts'
 import { Redactor } from '../../core/redaction.ts'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
-import { ageLimit, countParser, redactedKeys, type SharedOptions } from '../input/shared-options.ts'
+import { count, eachAsJson, type FlagTable, type OptionsOf, shared, withFlags } from '../input/flags.ts'
+import { ageLimit, redactedKeys } from '../input/shared-options.ts'
 import { openNamedBoard } from '../opening.ts'
-import { printJson, printLines, render } from '../output/output.ts'
-
-interface HistoryCommandOptions extends SharedOptions {
-  readonly limit?: number
-  readonly since?: string
-  readonly until?: string
-  readonly flow?: string
-  readonly trashed?: boolean
-  readonly json?: boolean
-}
+import { printDrawn, printJson, printLines } from '../output/output.ts'
 
 /** The most jobs that one read of the history returns. */
 const MAX_LIMIT = 10_000
 const DEFAULT_LIMIT = 100
 
+const FLAGS = {
+  '--limit <n>': [
+    `how many jobs are listed (default: 100, with --since or --until ${MAX_LIMIT}; at most ${MAX_LIMIT})`,
+    count({ most: MAX_LIMIT }),
+  ],
+  '--since <time>': 'only jobs that have ended since then: 24h for 24 hours ago, or a time of UTC, such as 2027-03-28',
+  '--until <time>': 'only jobs that had ended before then',
+  ...shared('--flow <name>'),
+  '--trashed': 'only jobs that went to the trash',
+  '--json': eachAsJson('job'),
+} satisfies FlagTable
+
+type HistoryCommandOptions = OptionsOf<typeof FLAGS>
+
 export function defineHistory(program: Command, run: RunAction): void {
-  program
-    .command('history')
+  withFlags(program.command('history'), FLAGS)
     .summary('list the jobs that have ended')
     .description(
       'Lists the jobs that have ended last, newest first: the outcome, who ended them, and how long their last run took. A board keeps ' +
         'the last 10,000 of them by default.',
     )
-    .option(
-      '--limit <n>',
-      `how many jobs are listed (default: 100, with --since or --until ${MAX_LIMIT}; at most ${MAX_LIMIT})`,
-      countParser('--limit', { most: MAX_LIMIT }),
-    )
-    .option(
-      '--since <time>',
-      'only jobs that have ended since then: 24h for 24 hours ago, or a time of UTC, such as 2027-03-28',
-    )
-    .option('--until <time>', 'only jobs that had ended before then')
-    .option('--flow <name>', 'only jobs of this flow')
-    .option('--trashed', 'only jobs that went to the trash')
-    .option('--json', 'print each job as a JSON object on a line of its own')
     .addHelpText(
       'after',
       '\nExamples:\n  $ jobboard history --flow hello --limit 1000\n  $ jobboard history --since 2027-03-28 --until 2027-03-29',
@@ -77,7 +69,7 @@ async function history(options: HistoryCommandOptions, context: CliContext): Pro
   if (options.json) await printJson(context, jobs)
   else if (jobs.length === 0)
     await printLines(context, [`no ${isFiltered ? 'such ' : ''}jobs in the history of ${board.uri}`])
-  else await printLines(context, await render(context, ({ historyTable }, screen) => historyTable(jobs, screen)))
+  else await printDrawn(context, ({ historyTable }, screen) => historyTable(jobs, screen))
   return DONE
 }
 

@@ -1,32 +1,25 @@
 /** The command `jobboard info`: shows the state of the board on one screen. */
 import type { Command } from 'commander'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
-import type { SharedOptions } from '../input/shared-options.ts'
+import { type JsonOptions, shared, withFlags } from '../input/flags.ts'
 import { openNamedBoard } from '../opening.ts'
 import { render } from '../output/output.ts'
 import { toPrintableJson } from '../output/render/text.ts'
-import { addWatchFlags, type Frame, showFrames, type WatchFlags } from '../output/watch.ts'
+import { type Frame, showFrames, WATCH_FLAGS, type WatchFlags } from '../output/watch.ts'
 import { InfoReader } from '../views/info-view.ts'
 
-interface InfoCommandOptions extends SharedOptions, WatchFlags {
-  readonly json?: boolean
-}
-
 export function defineInfo(program: Command, run: RunAction): void {
-  const command = program
-    .command('info')
+  withFlags(program.command('info'), { ...shared('--json'), ...WATCH_FLAGS })
     .summary('show the state of the board')
     .description(
       'Shows how many jobs wait and run, by priority, how many are in the trash, which conductors are connected, how many of ' +
         'their slots are in use, which limits are stopped or have no room, and the jobs that have been running longest.',
     )
-    .option('--json', 'print a JSON object')
-  addWatchFlags(command)
     .addHelpText('after', '\nExamples:\n  $ jobboard info\n  $ jobboard info --watch --interval 5s')
     .action(run(info))
 }
 
-async function info(options: InfoCommandOptions, context: CliContext): Promise<ExitCode> {
+async function info(options: JsonOptions & WatchFlags, context: CliContext): Promise<ExitCode> {
   await using opened = await openNamedBoard(options, context, { create: false })
   using reader = new InfoReader(opened.board)
   const watched = options.watch === true && context.stdout.columns !== undefined

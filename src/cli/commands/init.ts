@@ -2,18 +2,19 @@
 import { basename, relative, resolve } from 'node:path'
 import type { Command } from 'commander'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
-import type { SharedOptions } from '../input/shared-options.ts'
+import { type FlagTable, type OptionsOf, withFlags } from '../input/flags.ts'
 import { printLines } from '../output/output.ts'
 
-interface InitCommandOptions extends SharedOptions {
-  readonly name?: string
-  readonly typescript?: boolean
-  readonly force?: boolean
-}
+const FLAGS = {
+  '--name <name>': "the project's name (default: that of the folder)",
+  '--typescript': 'write TypeScript, which runs with tsx',
+  '--force': 'replace files that exist',
+} satisfies FlagTable
+
+type InitCommandOptions = OptionsOf<typeof FLAGS>
 
 export function defineInit(program: Command, run: RunAction): void {
-  program
-    .command('init')
+  withFlags(program.command('init'), FLAGS)
     .summary('write a new project')
     .description(
       'Writes a project into FOLDER: a flow, its test, jobboard.yaml, a Dockerfile, a unit file of systemd, and a README ' +
@@ -21,9 +22,6 @@ export function defineInit(program: Command, run: RunAction): void {
         'of the project, without a password (default: sqlite:./.jobboard/jobs.db, a file, as of `jobboard dev`).',
     )
     .argument('[folder]', 'the folder; it is created if it does not exist', '.')
-    .option('--name <name>', "the project's name (default: that of the folder)")
-    .option('--typescript', 'write TypeScript, which runs with tsx')
-    .option('--force', 'replace files that exist')
     .addHelpText(
       'after',
       '\nExamples:\n  $ jobboard init my-jobs\n  $ jobboard init --typescript --board postgres://jobs@127.0.0.1/jobs?board=mail',

@@ -1,60 +1,44 @@
 /** The command `jobboard jobs`: lists the jobs on the board. */
 import type { Command } from 'commander'
-import type { Job, JobsOptions, Priority, Size } from '../../board/index.ts'
+import type { Job, JobsOptions } from '../../board/index.ts'
 import { toJson } from '../../core/json.ts'
 import type { JobState } from '../../core/states.ts'
 import type { JobView } from '../../views/index.ts'
 import { type CliContext, DONE, type ExitCode, FAILED, type RunAction } from '../context.ts'
 import { PRIORITY_CHOICES, SIZE_CHOICES } from '../input/choices.ts'
-import { choiceParser, countParser, definedOnly, type SharedOptions } from '../input/shared-options.ts'
+import { count, type FlagTable, type OptionsOf, oneOf, shared, withFlags } from '../input/flags.ts'
+import { definedOnly } from '../input/shared-options.ts'
 import { openNamedBoard } from '../opening.ts'
 import { render, reportError } from '../output/output.ts'
 import { toPrintableJson } from '../output/render/text.ts'
-import { addWatchFlags, type Frame, showFrames, type WatchFlags } from '../output/watch.ts'
+import { type Frame, showFrames, WATCH_FLAGS } from '../output/watch.ts'
 import { type LiveJob, LiveJobs } from '../views/live-jobs.ts'
-
-interface JobsCommandOptions extends SharedOptions, WatchFlags {
-  readonly unclaimed?: boolean
-  readonly state?: (typeof STATE_CHOICES)[number]
-  readonly owner?: string
-  readonly flow?: string
-  readonly name?: string
-  readonly priority?: Priority
-  readonly size?: Size
-  readonly batch?: string
-  readonly limit?: number
-  readonly json?: boolean
-}
 
 /** The states of jobs on a board. */
 const STATE_CHOICES = ['UNCLAIMED', 'CLAIMED'] as const satisfies readonly JobState[]
 
+const FLAGS = {
+  '--unclaimed': 'only jobs without an owner; short for --state UNCLAIMED',
+  '--state <state>': [`only jobs in this state: ${STATE_CHOICES.join(', ')}`, oneOf(STATE_CHOICES)],
+  '--owner <owner>': 'only jobs of this owner',
+  ...shared('--flow <name>'),
+  '--name <name>': 'only jobs of this name',
+  '--priority <priority>': [`only jobs of this priority: ${PRIORITY_CHOICES.join(', ')}`, oneOf(PRIORITY_CHOICES)],
+  '--size <size>': [`only jobs of this size: ${SIZE_CHOICES.join(', ')}`, oneOf(SIZE_CHOICES)],
+  '--batch <uuid>': 'only jobs of this batch',
+  '--limit <n>': ['only the first n jobs', count()],
+  '--json': 'print each job as a JSON object on a line of its own; with --watch, each job when it changes',
+  ...WATCH_FLAGS,
+} satisfies FlagTable
+
+type JobsCommandOptions = OptionsOf<typeof FLAGS>
+
 export function defineJobs(program: Command, run: RunAction): void {
-  const command = program
-    .command('jobs')
+  withFlags(program.command('jobs'), FLAGS)
     .summary('list the jobs on the board')
     .description(
       'Lists the jobs on the board: higher priority first, then in the order in which they were posted. Jobs that have ended are in the lists of jobboard history and jobboard trash list.',
     )
-    .option('--unclaimed', 'only jobs without an owner; short for --state UNCLAIMED')
-    .option(
-      '--state <state>',
-      `only jobs in this state: ${STATE_CHOICES.join(', ')}`,
-      choiceParser('--state', STATE_CHOICES),
-    )
-    .option('--owner <owner>', 'only jobs of this owner')
-    .option('--flow <flow>', 'only jobs of this flow')
-    .option('--name <name>', 'only jobs of this name')
-    .option(
-      '--priority <priority>',
-      `only jobs of this priority: ${PRIORITY_CHOICES.join(', ')}`,
-      choiceParser('--priority', PRIORITY_CHOICES),
-    )
-    .option('--size <size>', `only jobs of this size: ${SIZE_CHOICES.join(', ')}`, choiceParser('--size', SIZE_CHOICES))
-    .option('--batch <uuid>', 'only jobs of this batch')
-    .option('--limit <n>', 'only the first n jobs', countParser('--limit'))
-    .option('--json', 'print each job as a JSON object on a line of its own; with --watch, each job when it changes')
-  addWatchFlags(command)
     .addHelpText(
       'after',
       '\nExamples:\n  $ jobboard jobs --unclaimed --board zookeeper://127.0.0.1:2181/demo\n  $ jobboard jobs --flow thumbnail --state CLAIMED\n  $ jobboard jobs --watch --priority HIGH',

@@ -4,32 +4,45 @@ import type { JobBoard, LimitSettings, LimitView } from '../../board/index.ts'
 import { InvalidArgument, NotFound } from '../../core/errors.ts'
 import { formatDuration } from '../../core/time.ts'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
-import { countParser, definedOnly, parseDuration, parseRate, type SharedOptions } from '../input/shared-options.ts'
+import {
+  count,
+  eachAsJson,
+  type FlagTable,
+  type JsonOptions,
+  type OptionsOf,
+  shared,
+  withFlags,
+} from '../input/flags.ts'
+import { definedOnly, parseDuration, parseRate, type SharedOptions } from '../input/shared-options.ts'
 import { openNamedBoard } from '../opening.ts'
-import { printJson, printLines, render, reportError } from '../output/output.ts'
+import { printDrawn, printJson, printLines, reportError } from '../output/output.ts'
 import { openCommand, resumeCommand } from '../views/limit-commands.ts'
 
-interface JsonOptions extends SharedOptions {
-  readonly json?: boolean
-}
-
-interface ListOptions extends JsonOptions {
-  readonly waiting?: boolean
-}
-
-interface SetOptions extends JsonOptions {
-  readonly concurrency?: number
-  readonly rate?: string
-  readonly burst?: number
-  readonly fair?: boolean
-}
-
-interface HoldOptions extends SharedOptions {
-  readonly for?: string
-  readonly reason?: string
-}
-
 const KEY_HELP = 'key of the limit, or a pattern such as tenant/*'
+
+const LIST_FLAGS = {
+  '--waiting': 'count the jobs that wait for each limit, too; on a long board it takes longer',
+  '--json': eachAsJson('limit'),
+} satisfies FlagTable
+
+type ListOptions = OptionsOf<typeof LIST_FLAGS>
+
+const SET_FLAGS = {
+  '--concurrency <n>': ['how many jobs of the key run at once; 0 starts none', count({ least: 0 })],
+  '--rate <limit/time>': 'how many jobs of the key start in a time, such as 100/1m',
+  '--burst <n>': ['how many may start at once after a pause (default: 1)', count()],
+  '--fair': 'let the keys of a pattern take turns: the one with the fewest running jobs goes first',
+  '--json': 'print the limit as a JSON object',
+} satisfies FlagTable
+
+type SetOptions = OptionsOf<typeof SET_FLAGS>
+
+const STOP_FLAGS = {
+  '--for <duration>': 'how long, such as 30s (default: until resume)',
+  '--reason <text>': 'reason for people',
+} satisfies FlagTable
+
+type HoldOptions = OptionsOf<typeof STOP_FLAGS>
 
 export function defineLimits(program: Command, run: RunAction): void {
   const limits = program
@@ -37,53 +50,35 @@ export function defineLimits(program: Command, run: RunAction): void {
     .summary('list, set and hold limits')
     .description('Lists, sets and holds limits: how many jobs of a key run at once, and how many start in a time.')
     .helpCommand(false)
-  limits
-    .command('list')
+  withFlags(limits.command('list'), LIST_FLAGS)
     .summary('list the limits')
     .description('Lists what is set for keys, and which keys are held.')
-    .option('--waiting', 'count the jobs that wait for each limit, too; on a long board it takes longer')
-    .option('--json', 'print each limit as a JSON object on a line of its own')
     .addHelpText('after', '\nExample:\n  $ jobboard limits list --board zookeeper://127.0.0.1:2181/demo')
     .action(run(list))
-  limits
-    .command('show')
+  withFlags(limits.command('show'), shared('--json'))
     .summary('show what applies to a key, and how many jobs wait')
     .description(
       'Shows what applies to a key: what is set for it, or for the longest pattern that it matches. Then the keys with jobs: how many run and ' +
         'wait, and when the next may start. A pattern is shown with all of its keys.',
     )
     .argument('<key>', KEY_HELP)
-    .option('--json', 'print a JSON object')
     .addHelpText('after', "\nExamples:\n  $ jobboard limits show tenant/7\n  $ jobboard limits show 'tenant/*'")
     .action(run(show))
-  limits
-    .command('set')
+  withFlags(limits.command('set'), SET_FLAGS)
     .summary('set a limit')
     .description(
       'Sets a limit, in place of the one that was set for the key. It takes effect with the next claim of every conductor.',
     )
     .argument('<key>', KEY_HELP)
-    .option(
-      '--concurrency <n>',
-      'how many jobs of the key run at once; 0 starts none',
-      countParser('--concurrency', { least: 0 }),
-    )
-    .option('--rate <limit/time>', 'how many jobs of the key start in a time, such as 100/1m')
-    .option('--burst <n>', 'how many may start at once after a pause (default: 1)', countParser('--burst'))
-    .option('--fair', 'let the keys of a pattern take turns: the one with the fewest running jobs goes first')
-    .option('--json', 'print the limit as a JSON object')
     .addHelpText(
       'after',
       "\nExamples:\n  $ jobboard limits set flow/report --concurrency 2\n  $ jobboard limits set 'tenant/*' --rate 100/1m --burst 20",
     )
     .action(run(set))
-  limits
-    .command('stop')
+  withFlags(limits.command('stop'), STOP_FLAGS)
     .summary('start no job of keys for now')
     .description('Starts no job of these keys until they are resumed, or for a time with --for. Running jobs go on.')
     .argument('<keys...>', KEY_HELP)
-    .option('--for <duration>', 'how long, such as 30s (default: until resume)')
-    .option('--reason <text>', 'why, for people')
     .addHelpText('after', "\nExample:\n  $ jobboard limits stop api/stripe --for 10m --reason 'it answers 429'")
     .action(run(stop))
   limits
@@ -110,7 +105,7 @@ async function list(options: ListOptions, context: CliContext): Promise<ExitCode
   const limits = await board.limits.list(definedOnly({ waiting: options.waiting }))
   if (options.json) await printJson(context, limits.map(toJson))
   else if (limits.length === 0) await printLines(context, [`no limits on ${board.uri}`])
-  else await printLines(context, await render(context, ({ limitsTable }, screen) => limitsTable(limits, screen)))
+  else await printDrawn(context, ({ limitsTable }, screen) => limitsTable(limits, screen))
   return DONE
 }
 
@@ -119,10 +114,7 @@ async function show(options: JsonOptions, context: CliContext, { args: [key = ''
   const limit = await opened.board.limits.show(key, { waiting: true })
   await printLimit(limit, options, context)
   if (!options.json && limit.keys)
-    await printLines(context, [
-      '',
-      ...(await render(context, ({ limitKeysTable }, screen) => limitKeysTable(limit, screen))),
-    ])
+    await printDrawn(context, ({ limitKeysTable }, screen) => ['', ...limitKeysTable(limit, screen)])
   return DONE
 }
 
@@ -136,7 +128,7 @@ async function set(options: SetOptions, context: CliContext, { args: [key = ''] 
   return DONE
 }
 
-function stop(options: HoldOptions & SharedOptions, context: CliContext, command: Command): Promise<ExitCode> {
+function stop(options: HoldOptions, context: CliContext, command: Command): Promise<ExitCode> {
   const { reason } = options
   const time = options.for === undefined ? undefined : parseDuration(options.for, '--for')
   const stopOne = async (board: JobBoard, key: string) => {
@@ -164,7 +156,7 @@ function howToEnd({ held, error, ...limit }: LimitView): string {
 
 async function printLimit(limit: LimitView, { json }: JsonOptions, context: CliContext): Promise<void> {
   if (json) return printJson(context, [toJson(limit)])
-  await printLines(context, await render(context, ({ limitsTable }, screen) => limitsTable([limit], screen)))
+  await printDrawn(context, ({ limitsTable }, screen) => limitsTable([limit], screen))
 }
 
 /** @throws InvalidArgument */

@@ -2,13 +2,10 @@
 import type { Command } from 'commander'
 import type { JobBoard } from '../../board/index.ts'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
-import { definedOnly, type SharedOptions } from '../input/shared-options.ts'
+import { type FlagTable, type OptionsOf, withFlags } from '../input/flags.ts'
+import { definedOnly } from '../input/shared-options.ts'
 import { openNamedBoard } from '../opening.ts'
 import { printLines } from '../output/output.ts'
-
-interface PauseCommandOptions extends SharedOptions {
-  readonly reason?: string
-}
 
 /** Returns the user of this shell, with the process: the process alone says little later, because it has ended by then. */
 function toPerson({ USER, LOGNAME }: CliContext['env'], { who }: JobBoard): string {
@@ -16,14 +13,18 @@ function toPerson({ USER, LOGNAME }: CliContext['env'], { who }: JobBoard): stri
   return user ? `${user} (${who})` : who
 }
 
+const FLAGS = {
+  '--reason <text>': 'reason for people, shown by jobboard info and the dashboard',
+} satisfies FlagTable
+
+type PauseCommandOptions = OptionsOf<typeof FLAGS>
+
 export function definePause(program: Command, run: RunAction): void {
-  program
-    .command('pause')
+  withFlags(program.command('pause'), FLAGS)
     .summary('stop all conductors from claiming')
     .description(
       'Stops all conductors, on all machines, from claiming jobs of the board until it is resumed, also if they are restarted meanwhile. Running jobs continue.',
     )
-    .option('--reason <text>', 'reason for people, shown by jobboard info and the dashboard')
     .addHelpText('after', "\nExample:\n  $ jobboard pause --reason 'the database moves'")
     .action(
       run(

@@ -4,31 +4,28 @@ import type { Job } from '../../board/index.ts'
 import { InvalidArgument } from '../../core/errors.ts'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
 import { findJobs, isExact } from '../find.ts'
+import { eachAsJson, type FlagTable, type OptionsOf, shared, withFlags } from '../input/flags.ts'
 import { confirm, forEachWithProgress } from '../input/for-each.ts'
-import type { SharedOptions } from '../input/shared-options.ts'
 import { openNamedBoard } from '../opening.ts'
 import { escapeUnprintable, toPrintableJson } from '../output/render/text.ts'
 
-interface ReleaseCommandOptions extends SharedOptions {
-  readonly run?: string
-  readonly reason?: string
-  readonly yes?: boolean
-  readonly json?: boolean
-}
+const FLAGS = {
+  '--run <number>': 'only if this run has the job, as jobboard show prints it',
+  '--reason <text>': 'reason for people, kept with the attempt',
+  ...shared('--yes'),
+  '--json': eachAsJson('job'),
+} satisfies FlagTable
+
+type ReleaseCommandOptions = OptionsOf<typeof FLAGS>
 
 export function defineRelease(program: Command, run: RunAction): void {
-  program
-    .command('release')
+  withFlags(program.command('release'), FLAGS)
     .summary('take stuck jobs away from their owners')
     .description(
       'Takes jobs away from owners that live and make no progress. A job is unclaimed again, with its attempt uncounted, and any conductor can ' +
         'claim it. Its run is notified that its claim is lost. To end a job instead, cancel it.',
     )
     .argument('<uuid...>', 'uuids of jobs, their first 13 characters or more, or their ends, or references')
-    .option('--run <number>', 'only if this run has the job, as jobboard show prints it')
-    .option('--reason <text>', 'reason for people, kept with the attempt')
-    .option('--yes', 'do not ask')
-    .option('--json', 'print a JSON object for each job')
     .addHelpText('after', "\nExample:\n  $ jobboard release 0199c0de-85f8 --reason 'hangs since noon'")
     .action(run(release))
 }

@@ -7,23 +7,28 @@ import { parseReference } from '../../core/job-reference.ts'
 import { Redactor } from '../../core/redaction.ts'
 import { type CliContext, DONE, type ExitCode, FAILED, type RunAction } from '../context.ts'
 import { wholeUuid } from '../find.ts'
-import { chooseFlow, loadFlows, type ModuleNames } from '../input/flows-module.ts'
-import { collectText, definedOnly, parseDuration, redactedKeys, type SharedOptions } from '../input/shared-options.ts'
+import { type FlagTable, type OptionsOf, shared, texts, withFlags } from '../input/flags.ts'
+import { chooseFlow, loadFlows } from '../input/flows-module.ts'
+import { definedOnly, parseDuration, redactedKeys } from '../input/shared-options.ts'
 import { type Logbooks, openNamedBoard } from '../opening.ts'
 import { logbooksToFollow } from '../output/follow.ts'
-import { printJson, printLines, render } from '../output/output.ts'
+import { printDrawn, printJson } from '../output/output.ts'
 import { redactResults } from '../views/tracked-view.ts'
 
-interface ResultCommandOptions extends SharedOptions {
-  readonly within?: string
-  readonly book?: string
-  readonly flows?: ModuleNames
-  readonly json?: boolean
-}
+const FLAGS = {
+  ...shared('--within <duration>'),
+  '--flows <module>': [
+    'module that exports its flow, to read results from the logbook: a path or a package; may be repeated',
+    texts,
+  ],
+  ...shared('--book <uuid>'),
+  '--json': 'print a JSON object with uuid, state, and results or reason',
+} satisfies FlagTable
+
+type ResultCommandOptions = OptionsOf<typeof FLAGS>
 
 export function defineResult(program: Command, run: RunAction): void {
-  program
-    .command('result')
+  withFlags(program.command('result'), FLAGS)
     .summary('wait for a job, and print its results')
     .description(
       'Waits until a job is done and prints its results. They are on the board where its flow has keepResults; for other flows, ' +
@@ -31,14 +36,6 @@ export function defineResult(program: Command, run: RunAction): void {
         'results were not kept, or that is not done when --within is over. --redact hides the values of the keys that it names.',
     )
     .argument('<uuid>', 'uuid of the job, its beginning or its end, or its reference')
-    .option('--within <duration>', 'how long to wait (default: for ever)')
-    .option(
-      '--flows <module>',
-      'module that exports its flow, to read results from the logbook: a path or a package; may be repeated',
-      collectText,
-    )
-    .option('--book <uuid>', "uuid of its logbook, if it was posted with one (default: the job's)")
-    .option('--json', 'print a JSON object with uuid, state, and results or reason')
     .addHelpText('after', '\nExample:\n  $ jobboard result 0199c0de --within 10m --json')
     .action(run(printResult))
 }
@@ -60,7 +57,7 @@ async function printResult(
     const found = await readResult(reference, { board, logbooks, asked, options, context })
     const results = redactResults(found.results, redaction)
     if (options.json) await printJson(context, [{ uuid, state: 'COMPLETE', results }])
-    else await printLines(context, await render(context, ({ resultLines }) => resultLines(results)))
+    else await printDrawn(context, ({ resultLines }) => resultLines(results))
     return DONE
   } catch (error) {
     if (!(error instanceof JobFailed)) throw error

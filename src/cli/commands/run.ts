@@ -1,6 +1,6 @@
 /** The command `jobboard run`: runs one flow now, in the foreground. */
 import type { Command } from 'commander'
-import type { JobBoard, Priority } from '../../board/index.ts'
+import type { JobBoard } from '../../board/index.ts'
 import type { ConductorPool, ServicesGiven } from '../../conductor/index.ts'
 import { InvalidArgument, JobboardError } from '../../core/errors.ts'
 import { describeFailure, failureOf } from '../../core/failure.ts'
@@ -9,19 +9,15 @@ import type { AnyFlow, Flow } from '../../flow/index.ts'
 import type { Persistence } from '../../persistence/index.ts'
 import { failureView } from '../../views/index.ts'
 import { type CliContext, DONE, type ExitCode, FAILED, INTERRUPTED, type RunAction } from '../context.ts'
-import { PRIORITY_CHOICES } from '../input/choices.ts'
-import { chooseFlow, flowsOption, loadFlowsAndServices, type ModuleNames } from '../input/flows-module.ts'
-import { addPoolFlags, type PoolFlags, toPool } from '../input/pool-flags.ts'
+import { count, type FlagTable, type OptionsOf, shared, texts, withFlags } from '../input/flags.ts'
+import { chooseFlow, flowsOption, loadFlowsAndServices } from '../input/flows-module.ts'
+import { POOL_FLAGS, type PoolFlags, toPool } from '../input/pool-flags.ts'
 import {
   checkStore,
-  choiceParser,
-  collectText,
-  countParser,
   definedOnly,
   jsonObject,
   parseDuration,
   persistenceUri,
-  type ResourceFlags,
   readStoreText,
   redactedKeys,
   type SharedOptions,
@@ -29,26 +25,28 @@ import {
 } from '../input/shared-options.ts'
 import { boardIsNamed, openConductorsLogbooks, openNamedBoard } from '../opening.ts'
 import type { AtomLines, AtomLinesOptions } from '../output/atom-lines.ts'
-import { printJson, printLines, render, reportError } from '../output/output.ts'
+import { printDrawn, printJson, reportError } from '../output/output.ts'
 import { redactResults } from '../views/tracked-view.ts'
 
-interface RunCommandOptions extends SharedOptions, ResourceFlags, PoolFlags {
-  readonly flows?: ModuleNames
-  readonly store?: string
-  readonly alone?: boolean
-  readonly limits?: boolean
-  readonly name?: string
-  readonly priority?: Priority
-  readonly within?: string
-  readonly deadline?: string
-  readonly flowConcurrency?: number
-  readonly quiet?: boolean
-  readonly json?: boolean
-}
+const FLAGS = {
+  ...shared('--flows <module>', '--store <json>'),
+  '--alone': 'run without a board, although one is named',
+  '--exclusive <resource>': ['resource that it owns exclusively while it runs; needs a board; may be repeated', texts],
+  '--shared <resource>': ['resource that it owns together with others; needs a board; may be repeated', texts],
+  '--limits': 'keep the limits of its keys, as jobs of conductors do; needs a board (default: none)',
+  ...shared('--name <name>', '--priority <priority>'),
+  '--within <duration>': 'how long to wait for its turn (default: for ever)',
+  '--deadline <duration>': 'how long it may run before it is reverted (default: for ever)',
+  '--flow-concurrency <n>': ['how many tasks run at once (default: 16)', count()],
+  ...POOL_FLAGS,
+  '--quiet': 'do not print the progress',
+  '--json': 'print a JSON object with state and results, or failure',
+} satisfies FlagTable
+
+type RunCommandOptions = PoolFlags & OptionsOf<typeof FLAGS>
 
 export function defineRun(program: Command, run: RunAction): void {
-  const command = program
-    .command('run')
+  withFlags(program.command('run'), FLAGS)
     .summary('run a flow now, in the foreground')
     .description(
       'Runs FLOW in this process and prints the results of its tasks; its progress goes to standard error. If a board is ' +
@@ -57,33 +55,6 @@ export function defineRun(program: Command, run: RunAction): void {
         'when it was suspended.',
     )
     .argument('<flow>', 'name of the flow')
-    .option('--flows <module>', 'module that exports the flow: a path or a package; may be repeated', collectText)
-    .option('--store <json>', "the flow's inputs, a JSON object; - reads it from standard input (default: {})")
-    .option('--alone', 'run without a board, although one is named')
-    .option(
-      '--exclusive <resource>',
-      'resource that it owns exclusively while it runs; needs a board; may be repeated',
-      collectText,
-    )
-    .option(
-      '--shared <resource>',
-      'resource that it owns together with others; needs a board; may be repeated',
-      collectText,
-    )
-    .option('--limits', 'keep the limits of its keys, as jobs of conductors do; needs a board (default: none)')
-    .option('--name <name>', "name of the job, for people (default: the flow's name)")
-    .option(
-      '--priority <priority>',
-      `priority of the job, one of ${PRIORITY_CHOICES.join(', ')} (default: NORMAL)`,
-      choiceParser('--priority', PRIORITY_CHOICES),
-    )
-    .option('--within <duration>', 'how long to wait for its turn (default: for ever)')
-    .option('--deadline <duration>', 'how long it may run before it is reverted (default: for ever)')
-    .option('--flow-concurrency <n>', 'how many tasks run at once (default: 16)', countParser('--flow-concurrency'))
-  addPoolFlags(command)
-  command
-    .option('--quiet', 'do not print the progress')
-    .option('--json', 'print a JSON object with state and results, or failure')
     .addHelpText(
       'after',
       `\nExamples:\n  $ jobboard run hello --flows ./flows.js --store '{"name":"Ada"}'\n  $ jobboard run import --flows ./flows.js --exclusive account-42 --within 10m`,
@@ -125,7 +96,7 @@ async function runFlowNow(
   try {
     const results = redactResults(await execute(running), redaction)
     if (options.json) await printJson(context, [{ flow: flow.name, version: flow.version, state: 'SUCCESS', results }])
-    else await printLines(context, await render(context, ({ resultLines }) => resultLines(results)))
+    else await printDrawn(context, ({ resultLines }) => resultLines(results))
     return DONE
   } catch (error) {
     return await explainFailure(error, { ...running, options, redaction, context })

@@ -1,61 +1,63 @@
 /** The commands `jobboard schedule …`: list, show, add, edit, pause, resume, trigger, backfill, preview and remove schedules. */
 import type { Command } from 'commander'
-import type { DeclaredSchedule, JobBoard, Priority, ScheduleView, Size } from '../../board/index.ts'
+import type { DeclaredSchedule, JobBoard, ScheduleView } from '../../board/index.ts'
 import { InvalidArgument } from '../../core/errors.ts'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
-import { MAX_ATTEMPTS, PRIORITY_CHOICES, SIZE_CHOICES } from '../input/choices.ts'
-import { flowNamed, type ModuleNames } from '../input/flows-module.ts'
 import {
-  addPolicyFlags,
-  addSpecFlags,
-  type PolicyFlags,
-  RULE_HELP,
-  type SpecFlags,
-  toScheduleOptions,
-  toSpec,
-} from '../input/schedule-flags.ts'
-import {
-  choiceParser,
-  collectText,
-  countParser,
-  definedOnly,
-  jsonObject,
-  parseDuration,
-  readStoreText,
-  type SharedOptions,
-} from '../input/shared-options.ts'
+  count,
+  eachAsJson,
+  type FlagTable,
+  type FlagValues,
+  type JsonOptions,
+  type OptionsOf,
+  shared,
+  withFlags,
+} from '../input/flags.ts'
+import { flowNamed } from '../input/flows-module.ts'
+import { POLICY_FLAGS, RULE_HELP, SPEC_FLAGS, toScheduleOptions, toSpec } from '../input/schedule-flags.ts'
+import { definedOnly, jsonObject, parseDuration, readStoreText, type SharedOptions } from '../input/shared-options.ts'
 import { openNamedBoard } from '../opening.ts'
-import { printJson, printLines, render } from '../output/output.ts'
-
-interface JsonOptions extends SharedOptions {
-  readonly json?: boolean
-}
-
-interface AddOptions extends JsonOptions, SpecFlags, PolicyFlags {
-  readonly flows?: ModuleNames
-  readonly store?: string
-  readonly name?: string
-  readonly priority?: Priority
-  readonly size?: Size
-  readonly maxAttempts?: number
-  readonly expiresAfter?: string
-  readonly deadline?: string
-}
-
-interface EditOptions extends JsonOptions, SpecFlags, PolicyFlags {
-  readonly rule?: string
-  readonly store?: string
-}
-
-interface PreviewCommandOptions extends SpecFlags {
-  readonly from?: string
-  readonly count?: number
-  readonly json?: boolean
-}
+import { printDrawn, printJson, printLines } from '../output/output.ts'
 
 /** The number of next times that `show` prints. */
 const SHOWN_TIMES = 5
 const MAX_PREVIEW = 1_000
+
+const PREVIEW_FLAGS = {
+  ...SPEC_FLAGS,
+  '--from <time>': 'print the times from then on (default: now)',
+  '--count <n>': ['how many times (default: 10)', count({ most: MAX_PREVIEW })],
+  '--json': eachAsJson('time'),
+} satisfies FlagTable
+
+type PreviewCommandOptions = FlagValues<typeof PREVIEW_FLAGS>
+
+const ADD_FLAGS = {
+  ...SPEC_FLAGS,
+  ...POLICY_FLAGS,
+  ...shared('--flows <module>', '--store <json>'),
+  '--name <name>': "name of the jobs, for people (default: the flow's name)",
+  ...shared(
+    '--priority <priority>',
+    '--size <size>',
+    '--max-attempts <n>',
+    '--expires-after <duration>',
+    '--deadline <duration>',
+  ),
+  '--json': 'print the schedule as a JSON object',
+} satisfies FlagTable
+
+type AddOptions = OptionsOf<typeof ADD_FLAGS>
+
+const EDIT_FLAGS = {
+  '--rule <rule>': `the new rule: ${RULE_HELP}`,
+  ...SPEC_FLAGS,
+  ...POLICY_FLAGS,
+  '--store <json>': "the flow's new inputs, a JSON object; - reads it from standard input",
+  '--json': 'print the schedule as a JSON object',
+} satisfies FlagTable
+
+type EditOptions = OptionsOf<typeof EDIT_FLAGS>
 
 export function defineSchedule(program: Command, run: RunAction): void {
   const schedule = program
@@ -71,33 +73,23 @@ export function defineSchedule(program: Command, run: RunAction): void {
 }
 
 function defineReading(schedule: Command, run: RunAction): void {
-  schedule
-    .command('list')
+  withFlags(schedule.command('list'), { '--json': eachAsJson('schedule') })
     .summary('list the schedules')
     .description('Lists the schedules of the board: their rules, when they fire next, and what they have done.')
-    .option('--json', 'print each schedule as a JSON object on a line of its own')
     .addHelpText('after', '\nExample:\n  $ jobboard schedule list --board zookeeper://127.0.0.1:2181/demo')
     .action(run(list))
-  schedule
-    .command('show')
+  withFlags(schedule.command('show'), shared('--json'))
     .summary('show a schedule')
     .description('Shows a schedule: its rule in words, its next times, and its last ten firings.')
     .argument('<id>', 'id of the schedule')
-    .option('--json', 'print a JSON object')
     .addHelpText('after', '\nExample:\n  $ jobboard schedule show nightly')
     .action(run(show))
-  addSpecFlags(
-    schedule
-      .command('preview')
-      .summary('print when a rule would fire')
-      .description(
-        'Prints in words when a rule fires, and its next times, with what changes of the clock do to them. Needs no board.',
-      )
-      .argument('<rule>', RULE_HELP),
-  )
-    .option('--from <time>', 'print the times from then on (default: now)')
-    .option('--count <n>', 'how many times (default: 10)', countParser('--count', { most: MAX_PREVIEW }))
-    .option('--json', 'print each time as a JSON object on a line of its own')
+  withFlags(schedule.command('preview'), PREVIEW_FLAGS)
+    .summary('print when a rule would fire')
+    .description(
+      'Prints in words when a rule fires, and its next times, with what changes of the clock do to them. Needs no board.',
+    )
+    .argument('<rule>', RULE_HELP)
     .addHelpText(
       'after',
       "\nExample:\n  $ jobboard schedule preview '30 2 * * *' --zone Europe/Berlin --from 2027-03-27",
@@ -106,70 +98,34 @@ function defineReading(schedule: Command, run: RunAction): void {
 }
 
 function defineChanging(schedule: Command, run: RunAction): void {
-  addPolicyFlags(
-    addSpecFlags(
-      schedule
-        .command('add')
-        .summary('add a schedule')
-        .description(
-          'Adds a schedule that posts jobs of FLOW, beginning with the next time of its rule. With --flows the store is checked here.',
-        )
-        .argument('<id>', 'id of the schedule, unique on the board')
-        .argument('<rule>', RULE_HELP)
-        .argument('<flow>', 'name of the flow'),
-    ),
-  )
-    .option('--flows <module>', 'module that exports the flow: a path or a package; may be repeated', collectText)
-    .option('--store <json>', "the flow's inputs, a JSON object; - reads it from standard input (default: {})")
-    .option('--name <name>', "name of the jobs, for people (default: the flow's name)")
-    .option(
-      '--priority <priority>',
-      `one of ${PRIORITY_CHOICES.join(', ')} (default: NORMAL)`,
-      choiceParser('--priority', PRIORITY_CHOICES),
+  withFlags(schedule.command('add'), ADD_FLAGS)
+    .summary('add a schedule')
+    .description(
+      'Adds a schedule that posts jobs of FLOW, beginning with the next time of its rule. With --flows the store is checked here.',
     )
-    .option(
-      '--size <size>',
-      `one of ${SIZE_CHOICES.join(', ')} (default: medium)`,
-      choiceParser('--size', SIZE_CHOICES),
-    )
-    .option(
-      '--max-attempts <n>',
-      `how many runs of a job may fail before it is trashed (default: 3, at most ${MAX_ATTEMPTS})`,
-      countParser('--max-attempts', { most: MAX_ATTEMPTS }),
-    )
-    .option('--expires-after <duration>', 'trash a job if nobody has started it after this time (default: never)')
-    .option('--deadline <duration>', 'how long one run may take before it fails (default: for ever)')
-    .option('--json', 'print the schedule as a JSON object')
+    .argument('<id>', 'id of the schedule, unique on the board')
+    .argument('<rule>', RULE_HELP)
+    .argument('<flow>', 'name of the flow')
     .addHelpText(
       'after',
       '\nExamples:\n  $ jobboard schedule add nightly \'30 2 * * 1-5\' report --zone Europe/Berlin --store \'{"region":"eu"}\'\n  $ jobboard schedule add poll 5m poll --overlap skip',
     )
     .action(run(add))
-  addPolicyFlags(
-    addSpecFlags(
-      schedule
-        .command('edit')
-        .summary('change a schedule')
-        .description(
-          'Changes what is given, and leaves the rest as it is. A changed rule counts from now: it never fires for the past.',
-        )
-        .argument('<id>', 'id of the schedule')
-        .option('--rule <rule>', `the new rule: ${RULE_HELP}`),
-    ),
-  )
-    .option('--store <json>', "the flow's new inputs, a JSON object; - reads it from standard input")
-    .option('--json', 'print the schedule as a JSON object')
+  withFlags(schedule.command('edit'), EDIT_FLAGS)
+    .summary('change a schedule')
+    .description(
+      'Changes what is given, and leaves the rest as it is. A changed rule counts from now: it never fires for the past.',
+    )
+    .argument('<id>', 'id of the schedule')
     .addHelpText('after', "\nExample:\n  $ jobboard schedule edit nightly --rule '0 3 * * 1-5'")
     .action(run(edit))
 }
 
 function defineOperating(schedule: Command, run: RunAction): void {
-  schedule
-    .command('pause')
+  withFlags(schedule.command('pause'), { '--reason <text>': 'why, for those who see it paused' })
     .summary('stop schedules until they are resumed')
     .description('Stops schedules until they are resumed. Their running jobs continue.')
     .argument('<ids...>', 'ids of the schedules')
-    .option('--reason <text>', 'why, for those who see it paused')
     .addHelpText('after', "\nExample:\n  $ jobboard schedule pause nightly --reason 'the disk is full'")
     .action(
       run(
@@ -182,24 +138,22 @@ function defineOperating(schedule: Command, run: RunAction): void {
         }),
       ),
     )
-  schedule
-    .command('resume')
+  withFlags(schedule.command('resume'), { '--catch-up': 'post a job for the newest time that has passed' })
     .summary('resume paused schedules')
     .description(
       'Resumes paused schedules, and prints how many times have passed meanwhile. None of them is caught up.',
     )
     .argument('<ids...>', 'ids of the schedules')
-    .option('--catch-up', 'post a job for the newest time that has passed')
     .addHelpText('after', '\nExample:\n  $ jobboard schedule resume nightly --catch-up')
     .action(run(forEachId<{ readonly catchUp?: boolean }>(resumeOne)))
-  schedule
-    .command('trigger')
+  withFlags(schedule.command('trigger'), {
+    '--store <json>': 'inputs that replace those of the schedule; - reads them from standard input',
+  })
     .summary('post a job of a schedule now')
     .description(
       'Posts a job of a schedule now, also of a paused one, and prints its uuid. Its times stay as they are.',
     )
     .argument('<id>', 'id of the schedule')
-    .option('--store <json>', 'inputs that replace those of the schedule; - reads them from standard input')
     .addHelpText('after', '\nExample:\n  $ jobboard schedule trigger nightly')
     .action(run(trigger))
   schedule
@@ -230,8 +184,7 @@ async function list(options: JsonOptions, context: CliContext): Promise<ExitCode
   const schedules = await board.schedules.list()
   if (options.json) await printJson(context, schedules.map(toJson))
   else if (schedules.length === 0) await printLines(context, [`no schedules on ${board.uri}`])
-  else
-    await printLines(context, await render(context, ({ schedulesTable }, screen) => schedulesTable(schedules, screen)))
+  else await printDrawn(context, ({ schedulesTable }, screen) => schedulesTable(schedules, screen))
   return DONE
 }
 
@@ -258,7 +211,7 @@ async function previewRule(
   }
   const words = await explainSpec(spec)
   const none = times.length === 0 ? ['  it does not fire after that time'] : []
-  await printLines(context, await render(context, ({ occurrenceLines }) => [words, ...occurrenceLines(times), ...none]))
+  await printDrawn(context, ({ occurrenceLines }) => [words, ...occurrenceLines(times), ...none])
   return DONE
 }
 
@@ -268,10 +221,7 @@ async function printSchedule(board: JobBoard, id: string, { json }: JsonOptions,
   const { explainSpec } = await import('../../schedule/index.ts')
   const words = schedule.spec && (await explainSpec(schedule.spec))
   const times = schedule.state === 'active' ? await nextTimes(board, schedule) : []
-  await printLines(
-    context,
-    await render(context, ({ scheduleLines }, screen) => scheduleLines(schedule, { words, times }, screen)),
-  )
+  await printDrawn(context, ({ scheduleLines }, screen) => scheduleLines(schedule, { words, times }, screen))
 }
 
 async function nextTimes(board: JobBoard, { id, spec }: ScheduleView) {

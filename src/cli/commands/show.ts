@@ -18,23 +18,28 @@ import {
 } from '../../views/index.ts'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
 import { assertUuidPart, locateJob, type SearchedPlaces, unknownJobError, wholeUuid } from '../find.ts'
-import { GRAPH_FORMATS, type GraphFormat } from '../input/choices.ts'
+import type { GraphFormat } from '../input/choices.ts'
+import { type FlagTable, type OptionsOf, shared, texts, withFlags } from '../input/flags.ts'
 import { chooseFlow, loadFlows, type ModuleNames } from '../input/flows-module.ts'
-import { choiceParser, collectText, redactedKeys, type SharedOptions } from '../input/shared-options.ts'
+import { redactedKeys } from '../input/shared-options.ts'
 import { openLogbooks, openNamedBoard } from '../opening.ts'
 import { drawAs } from '../output/drawing.ts'
-import { printJson, printLines, render } from '../output/output.ts'
+import { printDrawn, printJson, printLines } from '../output/output.ts'
 
-interface ShowCommandOptions extends SharedOptions {
-  readonly json?: boolean
-  readonly graph?: boolean
-  readonly format: GraphFormat
-  readonly flows?: ModuleNames
-}
+const FLAGS = {
+  ...shared('--json'),
+  '--graph': 'draw the flow instead, its atoms coloured by their states',
+  '--flows <module>': [
+    'with --graph, module that exports the flow: a path or a package; may be repeated (default: as conductors have it)',
+    texts,
+  ],
+  ...shared('--format <format>'),
+} satisfies FlagTable
+
+type ShowCommandOptions = OptionsOf<typeof FLAGS>
 
 export function defineShow(program: Command, run: RunAction): void {
-  program
-    .command('show')
+  withFlags(program.command('show'), FLAGS)
     .summary('show a job and its logbook')
     .description(
       'Shows a job on the board or in the trash: its state, owner and attempts, and the names of the keys of its store. ' +
@@ -42,19 +47,6 @@ export function defineShow(program: Command, run: RunAction): void {
         'board; only its logbook remains.',
     )
     .argument('<uuid>', 'uuid of the job, its beginning or its end, or its reference')
-    .option('--json', 'print a JSON object')
-    .option('--graph', 'draw the flow instead, its atoms coloured by their states')
-    .option(
-      '--flows <module>',
-      'with --graph, module that exports the flow: a path or a package; may be repeated (default: as conductors have it)',
-      collectText,
-    )
-    .option(
-      '--format <format>',
-      'format of the drawing: mermaid, dot or svg',
-      choiceParser('--format', GRAPH_FORMATS),
-      'mermaid',
-    )
     .addHelpText(
       'after',
       '\nExample:\n  $ jobboard show 0199c0de-0000-7000-8000-000000000001 --persistence directory:./logbooks',
@@ -77,7 +69,7 @@ async function show(
   if (options.graph)
     await printLines(context, (await drawFlow(uuid, report, { ...options, board, context })).split('\n'))
   else if (options.json) await printJson(context, [{ uuid, ...report }])
-  else await printLines(context, await render(context, ({ reportLines }, screen) => reportLines(uuid, report, screen)))
+  else await printDrawn(context, ({ reportLines }, screen) => reportLines(uuid, report, screen))
   return DONE
 }
 
@@ -89,7 +81,7 @@ async function show(
 async function drawFlow(
   uuid: string,
   { job, logbook }: JobReport,
-  { flows: module, format, board, context }: DrawFlowOptions,
+  { flows: module, format = 'mermaid', board, context }: DrawFlowOptions,
 ): Promise<string> {
   const name = logbook?.flow ?? job?.flow
   if (name === undefined) throw new InvalidArgument(`job ${uuid} names no flow; there is nothing to draw`)
@@ -104,7 +96,7 @@ async function drawFlow(
 
 interface DrawFlowOptions {
   readonly flows?: ModuleNames
-  readonly format: GraphFormat
+  readonly format?: GraphFormat
   readonly board: JobBoard
   readonly context: CliContext
 }

@@ -4,19 +4,18 @@ import type { Tracked } from '../../conductor/index.ts'
 import { Redactor } from '../../core/redaction.ts'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
 import { assertUuidPart, unknownJobError, wholeUuid } from '../find.ts'
-import { definedOnly, redactedKeys, type SharedOptions } from '../input/shared-options.ts'
+import { type OptionsOf, shared, withFlags } from '../input/flags.ts'
+import { definedOnly, redactedKeys } from '../input/shared-options.ts'
 import { openNamedBoard, requireLogbooks } from '../opening.ts'
-import { printJson, printLines, render } from '../output/output.ts'
+import { printDrawn, printJson } from '../output/output.ts'
 import { trackedView } from '../views/tracked-view.ts'
 
-interface TrackCommandOptions extends SharedOptions {
-  readonly json?: boolean
-  readonly book?: string
-}
+const FLAGS = shared('--book <uuid>', '--json')
+
+type TrackCommandOptions = OptionsOf<typeof FLAGS>
 
 export function defineTrack(program: Command, run: RunAction): void {
-  program
-    .command('track')
+  withFlags(program.command('track'), FLAGS)
     .summary('show the status of a job, and its results')
     .description(
       'Shows the status of a job from its board and its logbook: what it waits for, where it runs and since when, its ' +
@@ -24,8 +23,6 @@ export function defineTrack(program: Command, run: RunAction): void {
         'names.',
     )
     .argument('<uuid>', 'uuid of the job, its beginning or its end, or its reference')
-    .option('--book <uuid>', "uuid of its logbook, if it was posted with one (default: the job's)")
-    .option('--json', 'print a JSON object')
     .addHelpText(
       'after',
       '\nExample:\n  $ jobboard track 0199c0de-0000-7000-8000-000000000001 --persistence directory:./logbooks --redact token',
@@ -55,10 +52,7 @@ async function track(
   if (options.json) return DONE
   const waitsForTurn = tracked.status === 'waiting' && !tracked.waitingFor
   const hasNoConductors = waitsForTurn && (await board.entities('conductor')).length === 0
-  await printLines(
-    context,
-    await render(context, ({ trackedLines }, screen) => trackedLines(tracked, { screen, hasNoConductors })),
-  )
+  await printDrawn(context, ({ trackedLines }, screen) => trackedLines(tracked, { screen, hasNoConductors }))
   return DONE
 }
 

@@ -5,22 +5,22 @@ import { Redactor } from '../../core/redaction.ts'
 import { type TrashView, trashReport, trashView } from '../../views/index.ts'
 import { type CliContext, DONE, type ExitCode, FAILED, type RunAction } from '../context.ts'
 import { findTrashed } from '../find.ts'
+import { eachAsJson, type FlagTable, type JsonOptions, type OptionsOf, shared, withFlags } from '../input/flags.ts'
 import { redactedKeys, type SharedOptions } from '../input/shared-options.ts'
-import { addTrashChoice, forEachTrashed, type TrashChoice } from '../input/trash-choice.ts'
+import { forEachTrashed, TRASH_CHOICE_FLAGS, type TrashChoice } from '../input/trash-choice.ts'
 import { openNamedBoard } from '../opening.ts'
-import { printJson, printLines, render, reportError } from '../output/output.ts'
+import { printDrawn, printJson, printLines, reportError } from '../output/output.ts'
 
-interface TrashReadOptions extends SharedOptions {
-  readonly json?: boolean
-}
+const RESTORE_FLAGS = {
+  ...TRASH_CHOICE_FLAGS,
+  '--poison': 'with --name, --older-than or --all: also jobs whose last owners died while running them',
+  '--dependents': 'also the jobs in the trash that depend on them, and those that depend on these',
+  '--ignore-dependencies': 'run them without the jobs on which they depend',
+} satisfies FlagTable
 
-interface PurgeOptions extends SharedOptions, TrashChoice {}
+type RestoreOptions = OptionsOf<typeof RESTORE_FLAGS>
 
-interface RestoreOptions extends SharedOptions, TrashChoice {
-  readonly poison?: boolean
-  readonly dependents?: boolean
-  readonly ignoreDependencies?: boolean
-}
+const TRASHED_UUIDS_HELP = 'uuids of jobs, their first 13 characters or more, or their ends'
 
 export function defineTrash(program: Command, run: RunAction): void {
   const trash = program
@@ -28,40 +28,29 @@ export function defineTrash(program: Command, run: RunAction): void {
     .summary('list, restore and purge jobs in the trash')
     .description('Lists, shows, restores and purges jobs in the trash.')
     .helpCommand(false)
-  trash
-    .command('list')
+  withFlags(trash.command('list'), { '--json': eachAsJson('job') })
     .summary('list the jobs in the trash')
     .description('Lists the jobs in the trash, oldest first, with who put them there and why.')
-    .option('--json', 'print each job as a JSON object on a line of its own')
     .addHelpText('after', '\nExample:\n  $ jobboard trash list --json --board zookeeper://127.0.0.1:2181/demo')
     .action(run(list))
-  trash
-    .command('show')
+  withFlags(trash.command('show'), shared('--json'))
     .summary('show a job in the trash')
     .description('Shows a job in the trash: who put it there and why, its failure, and every attempt.')
     .argument('<uuid>', 'uuid of the job, its beginning or its end')
-    .option('--json', 'print a JSON object')
     .addHelpText('after', '\nExample:\n  $ jobboard trash show 0199c0de')
     .action(run(show))
-  addTrashChoice(
-    trash
-      .command('restore')
-      .summary('put jobs back on the board')
-      .description(
-        'Puts jobs from the trash back on the board, at the end of the queue, with their uuid and without their attempts, and prints the uuid of each. Jobs whose last owners died while running them are excluded, unless they are named by uuid or --poison is given.',
-      ),
-  )
-    .option('--poison', 'with --name, --older-than or --all: also jobs whose last owners died while running them')
-    .option('--dependents', 'also the jobs in the trash that depend on them, and those that depend on these')
-    .option('--ignore-dependencies', 'run them without the jobs on which they depend')
+  withFlags(trash.command('restore'), RESTORE_FLAGS)
+    .summary('put jobs back on the board')
+    .description(
+      'Puts jobs from the trash back on the board, at the end of the queue, with their uuid and without their attempts, and prints the uuid of each. Jobs whose last owners died while running them are excluded, unless they are named by uuid or --poison is given.',
+    )
+    .argument('[uuid...]', TRASHED_UUIDS_HELP)
     .addHelpText('after', '\nExample:\n  $ jobboard trash restore --name hello --dependents')
     .action(run(restore))
-  addTrashChoice(
-    trash
-      .command('purge')
-      .summary('remove jobs for good')
-      .description('Removes jobs from the trash for good, and prints the uuid of each.'),
-  )
+  withFlags(trash.command('purge'), TRASH_CHOICE_FLAGS)
+    .summary('remove jobs for good')
+    .description('Removes jobs from the trash for good, and prints the uuid of each.')
+    .argument('[uuid...]', TRASHED_UUIDS_HELP)
     .addHelpText('after', '\nExample:\n  $ jobboard trash purge --older-than 30d')
     .action(run(purge))
 }
@@ -74,7 +63,7 @@ function toTrashRow({ uuid, name, at, by, reason }: TrashView): TrashRow {
 }
 
 /** Lists the trash. Reports each entry that cannot be read in one line on standard error, and lists the rest. */
-async function list(options: TrashReadOptions, context: CliContext): Promise<ExitCode> {
+async function list(options: JsonOptions, context: CliContext): Promise<ExitCode> {
   const redaction = new Redactor(redactedKeys(options, context))
   await using opened = await openNamedBoard(options, context, { create: false })
   const rows: TrashRow[] = []
@@ -84,27 +73,26 @@ async function list(options: TrashReadOptions, context: CliContext): Promise<Exi
     else rows.push(toTrashRow(view))
   }
   if (!options.json && rows.length === 0) await printLines(context, [`nothing in the trash of ${opened.board.uri}`])
-  else if (!options.json)
-    await printLines(context, await render(context, ({ trashTable }, screen) => trashTable(rows, screen)))
+  else if (!options.json) await printDrawn(context, ({ trashTable }, screen) => trashTable(rows, screen))
   for (const error of opened.unreadable) reportError(error, context)
   return opened.unreadable.length > 0 ? FAILED : DONE
 }
 
 /** Shows one trashed job. @throws NotFound if it is not in the trash */
-async function show(options: TrashReadOptions, context: CliContext, { args: [uuid = ''] }: Command): Promise<ExitCode> {
+async function show(options: JsonOptions, context: CliContext, { args: [uuid = ''] }: Command): Promise<ExitCode> {
   const redaction = new Redactor(redactedKeys(options, context))
   await using opened = await openNamedBoard(options, context, { create: false })
   const job = trashReport(await findTrashed(opened.board, uuid), redaction)
   if (options.json) await printJson(context, [job])
-  else
-    await printLines(
-      context,
-      await render(context, ({ reportLines }, screen) => reportLines(job.uuid, { job }, screen)),
-    )
+  else await printDrawn(context, ({ reportLines }, screen) => reportLines(job.uuid, { job }, screen))
   return DONE
 }
 
-async function purge(options: PurgeOptions, context: CliContext, { args: uuids }: Command): Promise<ExitCode> {
+async function purge(
+  options: SharedOptions & TrashChoice,
+  context: CliContext,
+  { args: uuids }: Command,
+): Promise<ExitCode> {
   const work = async (board: JobBoard, job: TrashedJob) => {
     await board.purge(job)
     return undefined

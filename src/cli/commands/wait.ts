@@ -4,19 +4,18 @@ import type { Located } from '../../conductor/internal.ts'
 import { NotFound } from '../../core/errors.ts'
 import { type CliContext, DONE, type ExitCode, FAILED, type RunAction } from '../context.ts'
 import { locateJob, type SearchedPlaces, unknownJobError, wholeUuid } from '../find.ts'
+import { type OptionsOf, shared, withFlags } from '../input/flags.ts'
 import { parseDuration, redactedKeys, type SharedOptions, toUnlimitedWait } from '../input/shared-options.ts'
 import { openLogbooks, openNamedBoard } from '../opening.ts'
 import { follow, logbooksToFollow } from '../output/follow.ts'
 import { printJson, printLines } from '../output/output.ts'
 
-interface WaitCommandOptions extends SharedOptions {
-  readonly within?: string
-  readonly json?: boolean
-}
+const FLAGS = shared('--within <duration>', '--json')
+
+type WaitCommandOptions = OptionsOf<typeof FLAGS>
 
 export function defineWait(program: Command, run: RunAction): void {
-  program
-    .command('wait')
+  withFlags(program.command('wait'), FLAGS)
     .summary('wait until a job is done, or in the trash')
     .description(
       'Waits until a job has left the board and prints how: COMPLETE, or TRASHED. The exit code is 0 for COMPLETE, and 1 ' +
@@ -24,8 +23,6 @@ export function defineWait(program: Command, run: RunAction): void {
         'the trash and the logbook are read. If logbooks are named, the progress is printed on standard error.',
     )
     .argument('<uuid>', 'uuid of the job, its beginning or its end, or its reference')
-    .option('--within <duration>', 'how long to wait (default: for ever)')
-    .option('--json', 'print a JSON object')
     .addHelpText('after', '\nExample:\n  $ jobboard wait 0199c0de --within 10m')
     .action(run(wait))
 }

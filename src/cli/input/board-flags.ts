@@ -1,10 +1,10 @@
 /** The boards of `jobboard conductor`: `--board` repeated, or `--queue`; and their weights. */
-import type { Command } from 'commander'
 import type { ConductorBoard } from '../../conductor/index.ts'
 import { InvalidArgument } from '../../core/errors.ts'
 import { parseUri, redactUri } from '../../core/uri.ts'
 import type { BoardContext } from '../context.ts'
-import { boardUri, collectText, definedOnly, type SharedOptions, withoutEnvironmentPassword } from './shared-options.ts'
+import { type FlagTable, type FlagValues, texts } from './flags.ts'
+import { boardUri, definedOnly, type SharedOptions, withoutEnvironmentPassword } from './shared-options.ts'
 
 /** A board as the settings name it. */
 export interface ChosenBoard {
@@ -15,21 +15,18 @@ export interface ChosenBoard {
   readonly persistence?: string
 }
 
-/** The options as they are on the command line; `boards` are what `--board` or the config file name, if they are several. */
-export interface BoardFlags {
-  readonly boards?: readonly ChosenBoard[]
-  readonly queue?: readonly string[]
-  readonly weights?: readonly number[]
-}
+/** The flags for several boards, beside `--board`. */
+export const BOARD_FLAGS = {
+  '--queue <name>': [
+    'board NAME below the URI of the board, in place of it; may be repeated: jobs of the first come first',
+    texts,
+  ],
+  '--weights <list>': ['shares of the boards in the claims, as in 3,1, in place of their order', () => parseWeights],
+} satisfies FlagTable
 
-export function addBoardFlags(command: Command): void {
-  command
-    .option(
-      '--queue <name>',
-      'board NAME below the URI of the board, in place of it; may be repeated: jobs of the first come first',
-      collectText,
-    )
-    .option('--weights <list>', 'shares of the boards in the claims, as in 3,1, in place of their order', parseWeights)
+/** The options as they are on the command line; `boards` are what `--board` or the config file name, if they are several. */
+export interface BoardFlags extends FlagValues<typeof BOARD_FLAGS> {
+  readonly boards?: readonly ChosenBoard[]
 }
 
 /** Returns the boards in their order. @throws InvalidArgument if none is named, or the flags do not fit together */

@@ -1,24 +1,18 @@
 /** Options of the pool of child processes on the command line and in the config file. */
-import type { Command } from 'commander'
 import type { ConductorPool } from '../../conductor/index.ts'
+import { count, type FlagTable, type FlagValues } from './flags.ts'
 import type { FlowModules } from './flows-module.ts'
-import { countParser, definedOnly } from './shared-options.ts'
+import { definedOnly } from './shared-options.ts'
+
+/** The flags for isolated tasks. */
+export const POOL_FLAGS = {
+  '--isolate': 'run every task in a child process, unless it has isolate: false',
+  '--pool-max <n>': ['how many child processes run isolated tasks (default: one for each processor)', count()],
+} satisfies FlagTable
 
 /** The options as they are on the command line; `pool` comes from the config file. */
-export interface PoolFlags {
-  readonly isolate?: boolean
-  readonly poolMax?: number
+export interface PoolFlags extends FlagValues<typeof POOL_FLAGS> {
   readonly pool?: Omit<ConductorPool, 'module'>
-}
-
-export function addPoolFlags(command: Command): void {
-  command
-    .option('--isolate', 'run every task in a child process, unless it has isolate: false')
-    .option(
-      '--pool-max <n>',
-      'how many child processes run isolated tasks (default: one for each processor)',
-      countParser('--pool-max'),
-    )
 }
 
 /** Returns the pool for the flows of a module; nothing is started where no task is isolated. */

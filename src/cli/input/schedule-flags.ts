@@ -1,71 +1,46 @@
 /** The options of `jobboard schedule add`, `edit` and `preview`: when a schedule fires, and what it does then. */
-import type { Command } from 'commander'
-import type { CatchUp, Overlap, ScheduleOptions } from '../../board/index.ts'
+import type { ScheduleOptions } from '../../board/index.ts'
 import { InvalidArgument } from '../../core/errors.ts'
 import type { Duration } from '../../core/time.ts'
 import type { ScheduleSpec } from '../../schedule/index.ts'
 import { CATCH_UP_CHOICES, OVERLAP_CHOICES } from './choices.ts'
-import { choiceParser, collectText, countParser, definedOnly, parseDuration } from './shared-options.ts'
-
-export interface SpecFlags {
-  readonly zone?: string
-  readonly start?: string
-  readonly end?: string
-  readonly exclude?: readonly string[]
-  readonly offset?: string
-  readonly fromCompletion?: boolean
-}
-
-export interface PolicyFlags {
-  readonly catchUp?: CatchUp
-  readonly window?: string
-  readonly max?: number
-  readonly overlap?: Overlap
-  readonly jitter?: string
-  readonly times?: number
-  readonly pauseAfterFailures?: number
-}
+import { count, type FlagTable, type FlagValues, oneOf, texts } from './flags.ts'
+import { definedOnly, parseDuration } from './shared-options.ts'
 
 /** The kinds of rules, for help texts. */
 export const RULE_HELP =
   "cron expression ('30 2 * * 1-5'), interval (5m), calendar rule ('FREQ=MONTHLY;BYDAY=-1FR') or one time (2027-03-28T09:00)"
 
-export function addSpecFlags(command: Command): Command {
-  return command
-    .option('--zone <name>', 'time zone of the local times, as in Europe/Berlin (default: UTC)')
-    .option('--start <time>', 'nothing fires before it')
-    .option('--end <time>', 'nothing fires after it')
-    .option('--exclude <date>', 'local date on which nothing fires, as in 2026-12-25; may be repeated', collectText)
-    .option('--offset <duration>', 'of an interval: how long after each full interval (default: 0)')
-    .option('--from-completion', 'of an interval: count it from the end of the previous job')
-}
+/** The flags for when a schedule fires, beside its rule. */
+export const SPEC_FLAGS = {
+  '--zone <name>': 'time zone of the local times, as in Europe/Berlin (default: UTC)',
+  '--start <time>': 'nothing fires before it',
+  '--end <time>': 'nothing fires after it',
+  '--exclude <date>': ['local date on which nothing fires, as in 2026-12-25; may be repeated', texts],
+  '--offset <duration>': 'of an interval: how long after each full interval (default: 0)',
+  '--from-completion': 'of an interval: count it from the end of the previous job',
+} satisfies FlagTable
 
-export function addPolicyFlags(command: Command): Command {
-  return command
-    .option(
-      '--overlap <policy>',
-      `while an earlier job is on the board: one of ${OVERLAP_CHOICES.join(', ')} (default: skip)`,
-      choiceParser('--overlap', OVERLAP_CHOICES),
-    )
-    .option(
-      '--catch-up <policy>',
-      `which times that passed without a conductor are caught up: one of ${CATCH_UP_CHOICES.join(', ')} (default: latest)`,
-      choiceParser('--catch-up', CATCH_UP_CHOICES),
-    )
-    .option('--window <duration>', 'the maximum age of a time that is caught up (default: a day at most)')
-    .option(
-      '--max <n>',
-      'the maximum number of times that --catch-up all posts at once (default: 100)',
-      countParser('--max', { most: 100 }),
-    )
-    .option('--jitter <duration>', 'post each job up to so much later (default: 0)')
-    .option('--times <n>', 'end after so many jobs', countParser('--times'))
-    .option(
-      '--pause-after-failures <n>',
-      'pause after so many failed jobs in a row',
-      countParser('--pause-after-failures'),
-    )
-}
+export type SpecFlags = FlagValues<typeof SPEC_FLAGS>
+
+/** The flags for what a schedule does when it fires. */
+export const POLICY_FLAGS = {
+  '--overlap <policy>': [
+    `while an earlier job is on the board: one of ${OVERLAP_CHOICES.join(', ')} (default: skip)`,
+    oneOf(OVERLAP_CHOICES),
+  ],
+  '--catch-up <policy>': [
+    `which times that passed without a conductor are caught up: one of ${CATCH_UP_CHOICES.join(', ')} (default: latest)`,
+    oneOf(CATCH_UP_CHOICES),
+  ],
+  '--window <duration>': 'the maximum age of a time that is caught up (default: a day at most)',
+  '--max <n>': ['the maximum number of times that --catch-up all posts at once (default: 100)', count({ most: 100 })],
+  '--jitter <duration>': 'post each job up to so much later (default: 0)',
+  '--times <n>': ['end after so many jobs', count()],
+  '--pause-after-failures <n>': ['pause after so many failed jobs in a row', count()],
+} satisfies FlagTable
+
+export type PolicyFlags = FlagValues<typeof POLICY_FLAGS>
 
 /**
  * Returns the spec of a rule, whose kind is recognized by its form.

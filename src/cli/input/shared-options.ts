@@ -3,7 +3,6 @@ import type { Command } from 'commander'
 import type { Resources } from '../../board/index.ts'
 import { InvalidArgument, MissingDependencies, messageOf } from '../../core/errors.ts'
 import { parseJson } from '../../core/json.ts'
-import { isMisspelt } from '../../core/texts.ts'
 import { type Duration, toMilliseconds } from '../../core/time.ts'
 import type { AnyFlow } from '../../flow/index.ts'
 import type { BoardContext, CliContext } from '../context.ts'
@@ -84,59 +83,6 @@ export function parseRate(text: string, what: string): { readonly limit: number;
 /** Returns the instant a duration ago. @throws InvalidArgument */
 export function ageLimit(text: string, what: string): Date {
   return new Date(Date.now() - toMilliseconds(parseDuration(text, what), what))
-}
-
-/**
- * Parses a whole number from 1, or from `least`. A text that is no number is not repeated in the error: it may have been meant for
- * `--store`.
- *
- * @throws InvalidArgument
- */
-export function countParser(option: string, limits: { least?: number; most?: number } = {}): (text: string) => number {
-  const { least = 1, most = Number.MAX_SAFE_INTEGER } = limits
-  const range = most === Number.MAX_SAFE_INTEGER ? `from ${least}` : `from ${least} to ${limits.most}`
-  return (text) => {
-    const value = Number(text)
-    if (/^\d+$/.test(text) && value >= least && value <= most) return value
-    const given = /^-?\d+(\.\d+)?$/.test(text) ? `, got ${text}` : ''
-    throw new InvalidArgument(`${option} must be a whole number ${range}${given}`)
-  }
-}
-
-/** A parser of words; it lists them, so that shells can complete them. */
-export interface WordParser<T extends string> {
-  (text: string): T
-  readonly words: readonly T[]
-}
-
-/**
- * Parses one of a few words, in any case. Other words are not repeated in the error: they may hold secrets.
- *
- * @throws InvalidArgument
- */
-export function choiceParser<T extends string>(option: string, words: readonly T[]): WordParser<T> {
-  const parse = (text: string): T => {
-    const found = words.find((word) => word.toLowerCase() === text.toLowerCase())
-    if (found) return found
-    const similar = words.find((word) => isMisspelt(text, word))
-    const hint = similar === undefined ? '' : `; did you mean ${similar}?`
-    throw new InvalidArgument(`${option} must be one of ${words.join(', ')}${hint}`)
-  }
-  return Object.assign(parse, { words })
-}
-
-/** Parses one of a few words of an option that may be repeated. @throws InvalidArgument */
-export function choicesParser<T extends string>(
-  option: string,
-  words: readonly T[],
-): ((text: string, before?: readonly T[]) => readonly T[]) & { readonly words: readonly T[] } {
-  const parse = choiceParser(option, words)
-  return Object.assign((text: string, before: readonly T[] = []) => [...before, parse(text)], { words })
-}
-
-/** Collects the texts of an option that may be repeated. */
-export function collectText(text: string, before: readonly string[] = []): readonly string[] {
-  return [...before, text]
 }
 
 /**

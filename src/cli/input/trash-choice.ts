@@ -1,28 +1,22 @@
 /** Selection of jobs in the trash: by uuid, by name, by age, or all of them. */
-import type { Command } from 'commander'
 import type { JobBoard, TrashedJob } from '../../board/index.ts'
 import { InvalidArgument } from '../../core/errors.ts'
 import { type CliContext, DONE, type ExitCode } from '../context.ts'
 import { assertUuidPart, isExact, matchesUuid, readTrash, requireOne } from '../find.ts'
 import { openNamedBoard } from '../opening.ts'
+import { type FlagTable, type FlagValues, shared } from './flags.ts'
 import { confirm, forEachWithProgress } from './for-each.ts'
 import { ageLimit, type SharedOptions } from './shared-options.ts'
 
-export interface TrashChoice {
-  readonly name?: string
-  readonly olderThan?: string
-  readonly all?: boolean
-  readonly yes?: boolean
-}
+/** The flags that select jobs in the trash. */
+export const TRASH_CHOICE_FLAGS = {
+  '--name <name>': 'jobs of this name',
+  '--older-than <duration>': 'jobs that have been in the trash for longer than this',
+  '--all': 'all jobs in the trash',
+  ...shared('--yes'),
+} satisfies FlagTable
 
-export function addTrashChoice(command: Command): Command {
-  return command
-    .argument('[uuid...]', 'uuids of jobs, their first 13 characters or more, or their ends')
-    .option('--name <name>', 'jobs of this name')
-    .option('--older-than <duration>', 'jobs that have been in the trash for longer than this')
-    .option('--all', 'all jobs in the trash')
-    .option('--yes', 'do not ask on a terminal for confirmation of a part of a uuid')
-}
+export type TrashChoice = FlagValues<typeof TRASH_CHOICE_FLAGS>
 
 /**
  * Returns the selected jobs.

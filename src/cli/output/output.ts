@@ -33,13 +33,18 @@ export async function printLines(context: CliContext, lines: readonly string[]):
   }
 }
 
+/** A function that returns lines for people. */
+type Draw = (renderers: typeof import('./render/index.ts'), screen: Screen) => readonly string[]
+
 /** Returns lines for people. Loads the renderers, and the packages that they need, for this only. */
-export async function render(
-  context: CliContext,
-  draw: (renderers: typeof import('./render/index.ts'), screen: Screen) => readonly string[],
-): Promise<readonly string[]> {
+export async function render(context: CliContext, draw: Draw): Promise<readonly string[]> {
   const renderers = await import('./render/index.ts')
   return draw(renderers, renderers.toScreen(context))
+}
+
+/** Prints lines for people. */
+export async function printDrawn(context: CliContext, draw: Draw): Promise<void> {
+  await printLines(context, await render(context, draw))
 }
 
 /** Prints one JSON object per line. */

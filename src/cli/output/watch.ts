@@ -1,10 +1,10 @@
 /**
  * Repeated output: on a terminal each frame replaces the one before; in a pipe a frame is printed if anything changed.
  */
-import type { Command } from 'commander'
 import { NotConnected } from '../../core/errors.ts'
 import { sleep, toMilliseconds } from '../../core/time.ts'
 import type { CliContext } from '../context.ts'
+import type { FlagTable, FlagValues } from '../input/flags.ts'
 import { parseDuration } from '../input/shared-options.ts'
 import { printLines, reportError } from './output.ts'
 
@@ -65,15 +65,12 @@ async function redraw(lines: readonly string[], context: CliContext): Promise<vo
   await context.stdout.flush()
 }
 
-export interface WatchFlags {
-  readonly watch?: boolean
-  readonly interval?: string
-}
-
 export const DEFAULT_INTERVAL = '1s'
 
-export function addWatchFlags(command: Command): Command {
-  return command
-    .option('--watch', 'repeat until Ctrl-C: redraw on a terminal, else print what has changed')
-    .option('--interval <duration>', `with --watch, time between two reads (default: ${DEFAULT_INTERVAL})`)
-}
+/** The flags for repeated output. */
+export const WATCH_FLAGS = {
+  '--watch': 'repeat until Ctrl-C: redraw on a terminal, else print what has changed',
+  '--interval <duration>': `with --watch, time between two reads (default: ${DEFAULT_INTERVAL})`,
+} satisfies FlagTable
+
+export type WatchFlags = FlagValues<typeof WATCH_FLAGS>

@@ -1,4 +1,5 @@
 /** `jobboard config show`, `check` and `schema`: what holds and where it comes from, and all mistakes at once. */
+import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -353,10 +354,15 @@ deployments:
 
 describe('config schema', () => {
   test('prints the schema.json of the package', async () => {
-    const published = await readFile(join(ROOT, 'src/cli/input/config/schema.json'), 'utf8')
-    // To write it anew: jobboard config schema > src/cli/input/config/schema.json, and format it.
+    const published = await readFile(join(ROOT, 'dist/cli/input/config/schema.json'), 'utf8')
     expect(JSON.parse(published)).toEqual(toJsonSchema())
     expect(JSON.parse((await place.bare(['config', 'schema'])).stdout)).toEqual(toJsonSchema())
+  })
+
+  test('has not changed by accident', () => {
+    // After a change that is meant: compare what `jobboard config schema` prints before and after it, and write the new digest.
+    const digest = createHash('sha256').update(JSON.stringify(toJsonSchema())).digest('hex')
+    expect(digest).toBe('b695178a875c2371aeac193bd759e2382d3b72a18bbc0ea88a3a83d452e27065')
   })
 
   test('describes each key, and refuses others', () => {

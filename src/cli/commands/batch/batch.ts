@@ -6,53 +6,73 @@ import { Redactor } from '../../../core/redaction.ts'
 import { trashView } from '../../../views/index.ts'
 import { type CliContext, DONE, type ExitCode, FAILED, type RunAction } from '../../context.ts'
 import { findBatch, readTrash } from '../../find.ts'
+import {
+  count,
+  eachAsJson,
+  type FlagTable,
+  type JsonOptions,
+  type OptionsOf,
+  shared,
+  withFlags,
+} from '../../input/flags.ts'
 import { confirm } from '../../input/for-each.ts'
 import {
-  countParser,
   definedOnly,
   jsonObject,
   parseDuration,
   redactedKeys,
-  type SharedOptions,
   toUnlimitedWait,
   UNLIMITED_WAIT_NOTICE,
 } from '../../input/shared-options.ts'
 import { openNamedBoard } from '../../opening.ts'
-import { printJson, printLines, render } from '../../output/output.ts'
-
-interface JsonOptions extends SharedOptions {
-  readonly json?: boolean
-}
-
-interface CreateOptions extends JsonOptions {
-  readonly onDone?: string
-  readonly onFailed?: string
-  readonly store?: string
-  readonly uuid?: string
-  readonly key?: string
-}
-
-interface ListOptions extends JsonOptions {
-  readonly limit?: number
-}
-
-interface ShowOptions extends JsonOptions {
-  readonly failed?: boolean
-}
-
-interface WaitOptions extends JsonOptions {
-  readonly within?: string
-}
-
-interface CancelOptions extends JsonOptions {
-  readonly reason?: string
-  readonly yes?: boolean
-}
+import { printDrawn, printJson, printLines } from '../../output/output.ts'
 
 /** The most batches that one read returns. */
 const MAX_LIMIT = 10_000
 const UUID_HELP = 'uuid of the batch, its beginning or its end'
 const UUID_TO_CHANGE_HELP = 'uuid of the batch, its first 13 characters or more, or its end'
+
+const JSON_FLAG = { '--json': 'print the batch as a JSON object' } satisfies FlagTable
+
+const CREATE_FLAGS = {
+  '--on-done <flow>': 'flow of the job that is posted when all jobs are done',
+  '--on-failed <flow>': 'flow of the job that is posted when all have ended, some in the trash',
+  '--store <json>': 'the inputs of these flows, a JSON object (default: {})',
+  '--uuid <uuid>': 'uuid of the batch (default: a new one)',
+  '--key <text>': 'name of its work: if the board keeps a batch with this key, print that batch and create none',
+  ...JSON_FLAG,
+} satisfies FlagTable
+
+type CreateOptions = OptionsOf<typeof CREATE_FLAGS>
+
+const LIST_FLAGS = {
+  '--limit <n>': [`how many (default: 100, at most ${MAX_LIMIT})`, count({ most: MAX_LIMIT })],
+  '--json': eachAsJson('batch'),
+} satisfies FlagTable
+
+type ListOptions = OptionsOf<typeof LIST_FLAGS>
+
+const SHOW_FLAGS = {
+  '--failed': 'also list its jobs in the trash, with the reasons',
+  ...shared('--json'),
+} satisfies FlagTable
+
+type ShowOptions = OptionsOf<typeof SHOW_FLAGS>
+
+const WAIT_FLAGS = {
+  ...shared('--within <duration>'),
+  ...JSON_FLAG,
+} satisfies FlagTable
+
+type WaitOptions = OptionsOf<typeof WAIT_FLAGS>
+
+const CANCEL_FLAGS = {
+  '--reason <text>': 'reason for people, kept with each job in the trash (default: cancelled)',
+  '--yes': 'do not ask; needed where there is no terminal',
+  ...JSON_FLAG,
+} satisfies FlagTable
+
+type CancelOptions = OptionsOf<typeof CANCEL_FLAGS>
 
 export function defineBatch(program: Command, run: RunAction): void {
   const batch = program
@@ -60,80 +80,53 @@ export function defineBatch(program: Command, run: RunAction): void {
     .summary('count groups of jobs to their ends')
     .description('Creates, shows and changes batches: groups of jobs that are counted to the end of the last one.')
     .helpCommand(false)
-  batch
-    .command('create')
+  withFlags(batch.command('create'), CREATE_FLAGS)
     .summary('create a batch')
     .description(
       'Creates a batch, and prints its uuid. Post its jobs with post --batch, and seal it when there are no more. When the last of its jobs ' +
         'has ended, the batch ends, and posts the job of --on-done or --on-failed.',
     )
     .argument('<name>', 'name of the batch, for people')
-    .option('--on-done <flow>', 'flow of the job that is posted when all jobs are done')
-    .option('--on-failed <flow>', 'flow of the job that is posted when all have ended, some in the trash')
-    .option('--store <json>', 'the inputs of these flows, a JSON object (default: {})')
-    .option('--uuid <uuid>', 'uuid of the batch (default: a new one)')
-    .option(
-      '--key <text>',
-      'name of its work: if the board keeps a batch with this key, print that batch and create none',
-    )
-    .option('--json', 'print the batch as a JSON object')
     .addHelpText('after', '\nExample:\n  $ jobboard batch create import --on-done report')
     .action(run(create))
-  batch
-    .command('list')
+  withFlags(batch.command('list'), LIST_FLAGS)
     .summary('list the batches')
     .description('Lists the newest batches, newest first, with their states and the numbers of their jobs.')
-    .option('--limit <n>', `how many (default: 100, at most ${MAX_LIMIT})`, countParser('--limit', { most: MAX_LIMIT }))
-    .option('--json', 'print each batch as a JSON object on a line of its own')
     .addHelpText('after', '\nExample:\n  $ jobboard batch list --board zookeeper://127.0.0.1:2181/demo')
     .action(run(list))
-  batch
-    .command('show')
+  withFlags(batch.command('show'), SHOW_FLAGS)
     .summary('show how far a batch is')
     .description('Shows a batch: its state, and how many of its jobs are done, failed and open.')
     .argument('<uuid>', UUID_HELP)
-    .option('--failed', 'also list its jobs in the trash, with the reasons')
-    .option('--json', 'print a JSON object')
     .addHelpText('after', '\nExample:\n  $ jobboard batch show 0199c0de --failed')
     .action(run(show))
-  batch
-    .command('seal')
+  withFlags(batch.command('seal'), JSON_FLAG)
     .summary('add no more jobs')
     .description('Seals a batch: only its own jobs can add jobs to it from now on, and it ends with the last of them.')
     .argument('<uuid>', UUID_TO_CHANGE_HELP)
-    .option('--json', 'print the batch as a JSON object')
     .addHelpText('after', '\nExample:\n  $ jobboard batch seal 0199c0de-85f8')
     .action(run(seal))
-  batch
-    .command('wait')
+  withFlags(batch.command('wait'), WAIT_FLAGS)
     .summary('wait until a batch has ended')
     .description(
       'Waits until a batch has ended, and prints how: done, failed or cancelled. The exit code is 0 for done, and 1 otherwise, also if it ' +
         'has not ended when --within is over.',
     )
     .argument('<uuid>', UUID_HELP)
-    .option('--within <duration>', 'how long to wait (default: for ever)')
-    .option('--json', 'print the batch as a JSON object')
     .addHelpText('after', '\nExample:\n  $ jobboard batch wait 0199c0de --within 1h')
     .action(run(wait))
-  batch
-    .command('cancel')
+  withFlags(batch.command('cancel'), CANCEL_FLAGS)
     .summary('cancel a batch and its jobs')
     .description('Cancels a batch: it takes no more jobs and posts no job at its end, and its jobs are cancelled.')
     .argument('<uuid>', UUID_TO_CHANGE_HELP)
-    .option('--reason <text>', 'reason for people, kept with each job in the trash (default: cancelled)')
-    .option('--yes', 'do not ask; needed where there is no terminal')
-    .option('--json', 'print the batch as a JSON object')
     .addHelpText('after', "\nExample:\n  $ jobboard batch cancel 0199c0de-85f8 --reason 'wrong file'")
     .action(run(cancel))
-  batch
-    .command('retry')
+  withFlags(batch.command('retry'), { '--json': eachAsJson('job') })
     .summary('put the failed jobs of a batch back on the board')
     .description(
       'Puts the jobs of a batch that are in the trash back on the board, and prints the uuid of each. The batch ends again with the last of them.',
     )
     .argument('<uuid>', UUID_TO_CHANGE_HELP)
-    .option('--json', 'print each job as a JSON object on a line of its own')
     .addHelpText('after', '\nExample:\n  $ jobboard batch retry 0199c0de-85f8')
     .action(run(retry))
 }
@@ -166,7 +159,7 @@ async function list(options: ListOptions, context: CliContext): Promise<ExitCode
   } else if (batches.length === 0) await printLines(context, [`no batches on ${board.uri}`])
   else {
     const shown = batches.map((batch) => ({ ...withReason(batch, redaction), meta: {} }))
-    await printLines(context, await render(context, ({ batchesTable }, screen) => batchesTable(shown, screen)))
+    await printDrawn(context, ({ batchesTable }, screen) => batchesTable(shown, screen))
   }
   return DONE
 }
@@ -181,12 +174,9 @@ async function show(options: ShowOptions, context: CliContext, { args: [uuid = '
   const failed = trashed?.map((job) => trashView(job, redaction))
   if (options.json) await printJson(context, [{ ...view, ...(failed ? { failedJobs: failed } : {}) }])
   else {
-    await printLines(context, await render(context, ({ batchLines }, screen) => batchLines(view, screen)))
+    await printDrawn(context, ({ batchLines }, screen) => batchLines(view, screen))
     if (failed && failed.length > 0)
-      await printLines(context, [
-        '',
-        ...(await render(context, ({ trashTable }, screen) => trashTable(failed, screen))),
-      ])
+      await printDrawn(context, ({ trashTable }, screen) => ['', ...trashTable(failed, screen)])
   }
   return DONE
 }
@@ -244,7 +234,7 @@ async function printBatch(batch: Batch, options: JsonOptions, context: CliContex
   const redaction = new Redactor(redactedKeys(options, context))
   const view = redacted(await toView(batch), redaction)
   if (options.json) await printJson(context, [view])
-  else await printLines(context, await render(context, ({ batchLines }, screen) => batchLines(view, screen)))
+  else await printDrawn(context, ({ batchLines }, screen) => batchLines(view, screen))
   return DONE
 }
 

@@ -7,22 +7,25 @@ import { toMilliseconds } from '../../../core/time.ts'
 import { parseUri } from '../../../core/uri.ts'
 import type { CopiedBooks, Persistence } from '../../../persistence/index.ts'
 import { type CliContext, DONE, type ExitCode, FAILED, INTERRUPTED, type RunAction } from '../../context.ts'
-import { parseDuration, type SharedOptions } from '../../input/shared-options.ts'
+import { eachAsJson, type FlagTable, type OptionsOf, withFlags } from '../../input/flags.ts'
+import { parseDuration } from '../../input/shared-options.ts'
 import { openLogbooksAt, openSideAt } from '../../opening.ts'
 import { oneLine, printJson, printLines } from '../../output/output.ts'
 import { escapeUnprintable } from '../../output/render/text.ts'
 
-interface CopyCommandOptions extends SharedOptions {
-  readonly dryRun?: boolean
-  readonly wait?: string
-  readonly allowIncomplete?: boolean
-  readonly logbooksFrom?: string
-  readonly logbooksTo?: string
-  readonly json?: boolean
-}
-
 /** The period between two lines about the progress, in milliseconds. */
 const PROGRESS_PERIOD_MS = 10_000
+
+const FLAGS = {
+  '--dry-run': 'only check, and print the numbers of the source',
+  '--wait <duration>': 'how long to wait until the running jobs have ended (default: no wait)',
+  '--allow-incomplete': 'exit code 0 even if something was not copied',
+  '--logbooks-from <uri>': 'also copy these logbooks, all of them',
+  '--logbooks-to <uri>': 'where the copies of the logbooks are written',
+  '--json': eachAsJson('kind'),
+} satisfies FlagTable
+
+type CopyCommandOptions = OptionsOf<typeof FLAGS>
 
 export function defineBoard(program: Command, run: RunAction): void {
   const board = program
@@ -30,8 +33,7 @@ export function defineBoard(program: Command, run: RunAction): void {
     .summary('copy a board to another one')
     .description('Commands for whole boards.')
     .helpCommand(false)
-  board
-    .command('copy')
+  withFlags(board.command('copy'), FLAGS)
     .summary('copy a paused board to another one')
     .description(
       'Copies a paused board with its jobs, trash, history, batches, schedules and limits to a new board, of any backend. The target stays ' +
@@ -40,12 +42,6 @@ export function defineBoard(program: Command, run: RunAction): void {
     )
     .argument('<from>', 'URI of the board that is copied')
     .argument('<to>', 'URI of the new board')
-    .option('--dry-run', 'only check, and print the numbers of the source')
-    .option('--wait <duration>', 'how long to wait until the running jobs have ended (default: no wait)')
-    .option('--allow-incomplete', 'exit code 0 even if something was not copied')
-    .option('--logbooks-from <uri>', 'also copy these logbooks, all of them')
-    .option('--logbooks-to <uri>', 'where the copies of the logbooks are written')
-    .option('--json', 'print a JSON object for each kind')
     .addHelpText(
       'after',
       '\nExample:\n  $ jobboard pause --board sqlite:./jobs.db\n  $ jobboard board copy sqlite:./jobs.db zookeeper://127.0.0.1:2181/demo --wait 10m',

@@ -7,45 +7,48 @@ import { Redactor } from '../../../core/redaction.ts'
 import { formatDuration, toMilliseconds } from '../../../core/time.ts'
 import { redactUri } from '../../../core/uri.ts'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../../context.ts'
-import { addBoardFlags, type BoardFlags, toBoards } from '../../input/board-flags.ts'
-import { LOG_FORMAT_CHOICES, LOG_LEVEL_CHOICES, type LogFormat } from '../../input/choices.ts'
+import { BOARD_FLAGS, type BoardFlags, toBoards } from '../../input/board-flags.ts'
+import { LOG_FORMAT_CHOICES } from '../../input/choices.ts'
 import {
-  addConductorFlags,
   boardSettingsOf,
+  CONDUCTOR_FLAGS,
   type ConductorFlagSettings,
   type ConductorFlags,
   openTelemetryOf,
   toConductorSettings,
 } from '../../input/conductor-flags.ts'
+import { type FlagTable, type OptionsOf, oneOf, shared, texts, withFlags } from '../../input/flags.ts'
 import { type FlowModules, flowsOption, loadFlowsAndServices, type ModuleNames } from '../../input/flows-module.ts'
 import { withHooksOf } from '../../input/hooks-modules.ts'
 import { toPool } from '../../input/pool-flags.ts'
-import {
-  choiceParser,
-  collectText,
-  DEFAULT_TIMEOUT,
-  definedOnly,
-  parseDuration,
-  redactedKeys,
-  type SharedOptions,
-} from '../../input/shared-options.ts'
+import { DEFAULT_TIMEOUT, definedOnly, parseDuration, redactedKeys } from '../../input/shared-options.ts'
 import { openBoardsLogbooks, openConductorsLogbooks, openNamedBoard, toConductorBoard } from '../../opening.ts'
 import { openLogStream } from '../../output/log-format.ts'
 import { escapeUnprintable } from '../../output/render/text.ts'
 import { reloader } from './reload.ts'
 
-interface ConductorCommandOptions extends SharedOptions, ConductorFlags, BoardFlags {
-  readonly flows?: ModuleNames
+const FLAGS = {
+  '--flows <module>': ['module that exports the flows: a path or a package; may be repeated', texts],
+  ...BOARD_FLAGS,
+  ...CONDUCTOR_FLAGS,
+  '--release <name>': "name of the application's release, for hooks that run once for each; JOBBOARD_RELEASE",
+  ...shared('--log-level <level>'),
+  '--log-format <format>': [
+    `one of ${LOG_FORMAT_CHOICES.join(', ')}; auto: for people on a terminal, if pino-pretty is installed (default: auto)`,
+    oneOf(LOG_FORMAT_CHOICES),
+  ],
+} satisfies FlagTable
+
+interface ConductorCommandOptions
+  extends Omit<OptionsOf<typeof FLAGS>, keyof ConductorFlags>,
+    ConductorFlags,
+    BoardFlags {
   /** The modules of hooks that the config file names. */
   readonly hooks?: ModuleNames
-  readonly release?: string
-  readonly logLevel?: (typeof LOG_LEVEL_CHOICES)[number]
-  readonly logFormat?: LogFormat
 }
 
 export function defineConductor(program: Command, run: RunAction): void {
-  const command = program
-    .command('conductor')
+  withFlags(program.command('conductor'), FLAGS)
     .summary('run a conductor until it is stopped')
     .description(
       'Claims jobs whose flow the module exports, and runs them. It logs to standard error. The first SIGINT or ' +
@@ -53,21 +56,6 @@ export function defineConductor(program: Command, run: RunAction): void {
         'the board. SIGUSR2 pauses it, and resumes it when it is paused: meanwhile running jobs continue, and no job is claimed. ' +
         'SIGHUP reads the config file again. ' +
         'With --board repeated it takes jobs of several boards: of the first before those of the next.',
-    )
-    .option('--flows <module>', 'module that exports the flows: a path or a package; may be repeated', collectText)
-  addBoardFlags(command)
-  addConductorFlags(command)
-  command
-    .option('--release <name>', "name of the application's release, for hooks that run once for each; JOBBOARD_RELEASE")
-    .option(
-      '--log-level <level>',
-      `one of ${LOG_LEVEL_CHOICES.join(', ')} (default: info)`,
-      choiceParser('--log-level', LOG_LEVEL_CHOICES),
-    )
-    .option(
-      '--log-format <format>',
-      `one of ${LOG_FORMAT_CHOICES.join(', ')}; auto: for people on a terminal, if pino-pretty is installed (default: auto)`,
-      choiceParser('--log-format', LOG_FORMAT_CHOICES),
     )
     .addHelpText('after', EXAMPLES)
     .action(run(conductor))

@@ -1,27 +1,31 @@
 /** The command `jobboard logbook destroy`: removes logbooks for good. */
 import type { Command } from 'commander'
 import { IncompatibleVersion, InvalidArgument, InvalidState } from '../../../core/errors.ts'
-import type { FlowState } from '../../../core/states.ts'
 import type { BookDetail } from '../../../persistence/index.ts'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../../context.ts'
 import { findBook, isExact } from '../../find.ts'
 import { FLOW_STATE_CHOICES } from '../../input/choices.ts'
+import { type FlagTable, type OptionsOf, shared, someOf, withFlags } from '../../input/flags.ts'
 import { confirm, forEachWithProgress } from '../../input/for-each.ts'
-import { ageLimit, boardUri, choicesParser, type SharedOptions } from '../../input/shared-options.ts'
+import { ageLimit, boardUri, type SharedOptions } from '../../input/shared-options.ts'
 import { type Logbooks, openNamedBoard, requireLogbooks } from '../../opening.ts'
 
-interface DestroyOptions extends SharedOptions {
-  readonly name?: string
-  readonly olderThan?: string
-  readonly state?: readonly FlowState[]
-  readonly all?: boolean
-  readonly force?: boolean
-  readonly yes?: boolean
-}
+const FLAGS = {
+  '--name <name>': 'logbooks of this name',
+  '--older-than <duration>': 'logbooks without a change for longer than this',
+  '--state <state>': [
+    `logbooks with a flow in this state, one of ${FLOW_STATE_CHOICES.join(', ')}; may be repeated`,
+    someOf(FLOW_STATE_CHOICES),
+  ],
+  '--all': 'all logbooks',
+  '--force': 'also logbooks whose jobs are on the board, and logbooks of other boards; the board is not read',
+  ...shared('--yes'),
+} satisfies FlagTable
+
+type DestroyOptions = OptionsOf<typeof FLAGS>
 
 export function defineLogbookDestroy(logbook: Command, run: RunAction): void {
-  logbook
-    .command('destroy')
+  withFlags(logbook.command('destroy'), FLAGS)
     .summary('remove logbooks for good')
     .description(
       'Removes logbooks for good, and prints the uuid of each. --name, --older-than and --all select only logbooks ' +
@@ -30,16 +34,6 @@ export function defineLogbookDestroy(logbook: Command, run: RunAction): void {
         'must be named.',
     )
     .argument('[uuid...]', 'uuids of logbooks, their first 13 characters or more, or their ends')
-    .option('--name <name>', 'logbooks of this name')
-    .option('--older-than <duration>', 'logbooks without a change for longer than this')
-    .option(
-      '--state <state>',
-      `logbooks with a flow in this state, one of ${FLOW_STATE_CHOICES.join(', ')}; may be repeated`,
-      choicesParser('--state', FLOW_STATE_CHOICES),
-    )
-    .option('--all', 'all logbooks')
-    .option('--force', 'also logbooks whose jobs are on the board, and logbooks of other boards; the board is not read')
-    .option('--yes', 'do not ask on a terminal for confirmation of a part of a uuid')
     .addHelpText(
       'after',
       '\nExamples:\n  $ jobboard logbook destroy --older-than 30d\n  $ jobboard logbook destroy 0199c0de --force',

@@ -2,32 +2,39 @@
 import type { Command } from 'commander'
 import { NotFound } from '../../../core/errors.ts'
 import { Redactor } from '../../../core/redaction.ts'
-import type { FlowState } from '../../../core/states.ts'
 import type { BookDetail, Persistence } from '../../../persistence/index.ts'
 import { type CliContext, DONE, type ExitCode, FAILED, type RunAction } from '../../context.ts'
 import { findBook } from '../../find.ts'
 import { DEFAULT_PAGE_SIZE, FLOW_STATE_CHOICES } from '../../input/choices.ts'
 import {
-  ageLimit,
-  choicesParser,
-  countParser,
-  definedOnly,
-  redactedKeys,
-  type SharedOptions,
-} from '../../input/shared-options.ts'
+  count,
+  eachAsJson,
+  type FlagTable,
+  type JsonOptions,
+  type OptionsOf,
+  shared,
+  someOf,
+  withFlags,
+} from '../../input/flags.ts'
+import { ageLimit, definedOnly, redactedKeys } from '../../input/shared-options.ts'
 import { requireLogbooks } from '../../opening.ts'
-import { printJson, printLines, render, reportError } from '../../output/output.ts'
+import { printDrawn, printJson, printLines, reportError } from '../../output/output.ts'
 import { type BookView, bookReport, bookView } from '../../views/logbook-view.ts'
 import { defineLogbookDestroy } from './destroy.ts'
 
-interface ListOptions extends SharedOptions {
-  readonly name?: string
-  readonly state?: readonly FlowState[]
-  readonly olderThan?: string
-  readonly limit?: number
-  readonly after?: string
-  readonly json?: boolean
-}
+const LIST_FLAGS = {
+  '--name <name>': 'only logbooks of this name',
+  '--state <state>': [
+    `only logbooks with a flow in this state, one of ${FLOW_STATE_CHOICES.join(', ')}; may be repeated`,
+    someOf(FLOW_STATE_CHOICES),
+  ],
+  '--older-than <duration>': 'only logbooks without a change for longer than this',
+  '--limit <n>': [`number of logbooks on a page (default: ${DEFAULT_PAGE_SIZE})`, count()],
+  '--after <uuid>': 'the page after this logbook, the last of the page before',
+  '--json': eachAsJson('logbook'),
+} satisfies FlagTable
+
+type ListOptions = OptionsOf<typeof LIST_FLAGS>
 
 export function defineLogbook(program: Command, run: RunAction): void {
   const logbook = program
@@ -35,37 +42,24 @@ export function defineLogbook(program: Command, run: RunAction): void {
     .summary('list, show and destroy logbooks')
     .description('Lists, shows and destroys logbooks.')
     .helpCommand(false)
-  logbook
-    .command('list')
+  withFlags(logbook.command('list'), LIST_FLAGS)
     .summary('list logbooks')
     .description(
       'Lists logbooks with the state of their flows. If there is another page, standard error says how to print it. ' +
         'Pages follow the order in which logbooks are stored; on each page, the logbook that changed last comes first.',
     )
-    .option('--name <name>', 'only logbooks of this name')
-    .option(
-      '--state <state>',
-      `only logbooks with a flow in this state, one of ${FLOW_STATE_CHOICES.join(', ')}; may be repeated`,
-      choicesParser('--state', FLOW_STATE_CHOICES),
-    )
-    .option('--older-than <duration>', 'only logbooks without a change for longer than this')
-    .option('--limit <n>', `number of logbooks on a page (default: ${DEFAULT_PAGE_SIZE})`, countParser('--limit'))
-    .option('--after <uuid>', 'the page after this logbook, the last of the page before')
-    .option('--json', 'print each logbook as a JSON object on a line of its own')
     .addHelpText(
       'after',
       '\nExamples:\n  $ jobboard logbook list --state FAILURE --state REVERTED\n  $ jobboard logbook list --older-than 30d --persistence directory:./logbooks',
     )
     .action(run(list))
-  logbook
-    .command('show')
+  withFlags(logbook.command('show'), shared('--json'))
     .summary('show a logbook')
     .description(
       "Shows a logbook: its flows, their atoms with state and duration, and failures with their causes. A job's logbook " +
         "has the job's uuid, unless the job was posted with another.",
     )
     .argument('<uuid>', 'uuid of the logbook, its beginning or its end')
-    .option('--json', 'print a JSON object')
     .addHelpText('after', '\nExample:\n  $ jobboard logbook show 0199c0de --persistence directory:./logbooks')
     .action(run(show))
   defineLogbookDestroy(logbook, run)
@@ -88,7 +82,7 @@ async function list(options: ListOptions, context: CliContext): Promise<ExitCode
   views.sort((a, b) => b.updatedAt.getTime() - a.updatedAt.getTime())
   if (options.json) await printJson(context, views)
   else if (page.length === 0) await printLines(context, [`no matching logbooks in ${logbooks.uri}`])
-  else await printLines(context, await render(context, ({ logbooksTable }, screen) => logbooksTable(views, screen)))
+  else await printDrawn(context, ({ logbooksTable }, screen) => logbooksTable(views, screen))
   if (books.length > limit) context.stderr.write(`there are more: add --after ${page.at(-1)?.uuid}\n`)
   for (const fault of faults) reportError(fault, context)
   return faults.length > 0 ? FAILED : DONE
@@ -124,17 +118,13 @@ async function toViews(
   return { views, faults }
 }
 
-interface ShowOptions extends SharedOptions {
-  readonly json?: boolean
-}
-
 /** Shows one logbook. @throws NotFound if there is none */
-async function show(options: ShowOptions, context: CliContext, { args: [uuid = ''] }: Command): Promise<ExitCode> {
+async function show(options: JsonOptions, context: CliContext, { args: [uuid = ''] }: Command): Promise<ExitCode> {
   const redaction = new Redactor(redactedKeys(options, context))
   await using logbooks = await requireLogbooks(options, context, { missing: 'throw' })
   const { uuid: found } = await findBook(logbooks, uuid, 'look')
   const report = bookReport(await logbooks.persistence.getBook(found), redaction)
   if (options.json) await printJson(context, [report])
-  else await printLines(context, await render(context, ({ logbookReport }, screen) => logbookReport(report, screen)))
+  else await printDrawn(context, ({ logbookReport }, screen) => logbookReport(report, screen))
   return DONE
 }

@@ -1,24 +1,20 @@
 /** The command `jobboard post`: posts one job. */
 import type { Command } from 'commander'
-import type { Job, JobBoard, KeyOptions, PostedJob, PostOptions, Priority, Size } from '../../../board/index.ts'
+import type { Job, JobBoard, PostedJob, PostOptions } from '../../../board/index.ts'
 import { InvalidArgument } from '../../../core/errors.ts'
 import type { AnyFlow } from '../../../flow/index.ts'
 import { postedView } from '../../../views/index.ts'
 import { type CliContext, DONE, type ExitCode, FAILED, type RunAction } from '../../context.ts'
-import { KEY_ON_CHOICES, MAX_ATTEMPTS, PRIORITY_CHOICES, SIZE_CHOICES } from '../../input/choices.ts'
-import { chooseFlow, flowNamed, loadFlows, type ModuleNames, withPostDefaults } from '../../input/flows-module.ts'
+import { KEY_ON_CHOICES } from '../../input/choices.ts'
+import { count, type FlagTable, type OptionsOf, oneOf, shared, texts, withFlags } from '../../input/flags.ts'
+import { chooseFlow, flowNamed, loadFlows, withPostDefaults } from '../../input/flows-module.ts'
 import {
   checkStore,
-  choiceParser,
-  collectText,
-  countParser,
   definedOnly,
   jsonObject,
   parseDuration,
-  type ResourceFlags,
   readStoreText,
   redactedKeys,
-  type SharedOptions,
   toResourceOptions,
   toUnlimitedWait,
 } from '../../input/shared-options.ts'
@@ -28,105 +24,46 @@ import { printJson, printLines } from '../../output/output.ts'
 import { escapeUnprintable } from '../../output/render/text.ts'
 import { postFrom } from './from.ts'
 
-interface PostCommandOptions extends SharedOptions, ResourceFlags {
-  readonly flows?: ModuleNames
-  readonly store?: string
-  readonly from?: string
-  readonly fromLine?: number
-  readonly rejects?: string
-  readonly resume?: boolean
-  readonly name?: string
-  readonly priority?: Priority
-  readonly size?: Size
-  readonly maxAttempts?: number
-  readonly limit?: readonly string[]
-  readonly key?: string
-  readonly keyFor?: string
-  readonly keyOn?: NonNullable<KeyOptions['on']>
-  readonly after?: readonly string[]
-  readonly afterSettled?: readonly string[]
-  readonly batch?: string
-  readonly delay?: string
-  readonly expiresAfter?: string
-  readonly deadline?: string
-  readonly uuid?: string
-  readonly wait?: boolean
-  readonly within?: string
-  readonly json?: boolean
-}
+const FLAGS = {
+  ...shared('--flows <module>', '--store <json>'),
+  '--from <file>':
+    'post a job for each line of a file, or of standard input (-): a JSON object with flow, store, name, key (or { name, for, on }), uuid, priority, size, delay, ' +
+    'expiresAfter, after, batch, deadline, maxAttempts, resources, limits, details; options of the command line are for lines that lack them',
+  '--from-line <n>': ['with --from, the first line that is posted (default: 1)', count()],
+  '--rejects <file>':
+    'with --from, the file to which the lines that were not posted are written; with --from-line they are added to it',
+  '--resume': 'with --from, leave out lines whose uuid is on the board',
+  ...shared('--name <name>', '--priority <priority>', '--size <size>', '--max-attempts <n>'),
+  '--exclusive <resource>': ['resource that it owns exclusively while it runs; may be repeated', texts],
+  '--shared <resource>': ['resource that it owns together with others while it runs; may be repeated', texts],
+  '--limit <key>': ['key of a limit that it keeps, besides flow/NAME; may be repeated', texts],
+  '--key <key>': 'at most one job with this key is on the board: if there is one already, its uuid is printed',
+  '--key-for <duration>': 'with --key, how long the key stays taken, also after its job (default: as long as its job)',
+  '--key-on <action>': [
+    'with --key, what to do if the key is taken: ignore, or replace a job that nobody has claimed yet (default: ignore)',
+    oneOf(KEY_ON_CHOICES),
+  ],
+  '--after <uuid>': ['job after which it is run, once that job is done; may be repeated', texts],
+  '--after-settled <uuid>': ['the same, also if that job goes to the trash; may be repeated', texts],
+  '--batch <uuid>': 'batch that counts it to its end: see batch create',
+  '--delay <duration>': 'time until it can be claimed (default: none)',
+  ...shared('--expires-after <duration>', '--deadline <duration>'),
+  '--uuid <uuid>': 'uuid of the job, to post again after an unknown outcome (default: a new one)',
+  '--wait': 'wait until it is done, and print its progress if logbooks are named; exit code as of wait',
+  '--within <duration>': 'with --wait, how long (default: for ever)',
+  '--json': 'print the job as a JSON object; with --wait, once it is done',
+} satisfies FlagTable
+
+type PostCommandOptions = OptionsOf<typeof FLAGS>
 
 export function definePost(program: Command, run: RunAction): void {
-  program
-    .command('post')
+  withFlags(program.command('post'), FLAGS)
     .summary('post a job')
     .description(
       'Posts a job that runs FLOW, and prints its uuid. With --flows the store is checked here against the inputs that the ' +
         'flow requires; without it, the conductor that runs the job checks it.',
     )
     .argument('[flow]', 'name of the flow; with --from, of lines that name none')
-    .option('--flows <module>', 'module that exports the flow: a path or a package; may be repeated', collectText)
-    .option('--store <json>', "the flow's inputs, a JSON object; - reads it from standard input (default: {})")
-    .option(
-      '--from <file>',
-      'post a job for each line of a file, or of standard input (-): a JSON object with flow, store, name, key (or { name, for, on }), uuid, priority, size, delay, ' +
-        'expiresAfter, after, batch, deadline, maxAttempts, resources, limits, details; options of the command line are for lines that lack them',
-    )
-    .option(
-      '--from-line <n>',
-      'with --from, the first line that is posted (default: 1)',
-      countParser('--from-line', { most: Number.MAX_SAFE_INTEGER }),
-    )
-    .option(
-      '--rejects <file>',
-      'with --from, the file to which the lines that were not posted are written; with --from-line they are added to it',
-    )
-    .option('--resume', 'with --from, leave out lines whose uuid is on the board')
-    .option('--name <name>', "name of the job, for people (default: the flow's name)")
-    .option(
-      '--priority <priority>',
-      `one of ${PRIORITY_CHOICES.join(', ')} (default: NORMAL)`,
-      choiceParser('--priority', PRIORITY_CHOICES),
-    )
-    .option(
-      '--size <size>',
-      `one of ${SIZE_CHOICES.join(', ')} (default: medium)`,
-      choiceParser('--size', SIZE_CHOICES),
-    )
-    .option(
-      '--max-attempts <n>',
-      `how many runs may fail before the job is trashed (default: 3, at most ${MAX_ATTEMPTS})`,
-      countParser('--max-attempts', { most: MAX_ATTEMPTS }),
-    )
-    .option('--exclusive <resource>', 'resource that it owns exclusively while it runs; may be repeated', collectText)
-    .option(
-      '--shared <resource>',
-      'resource that it owns together with others while it runs; may be repeated',
-      collectText,
-    )
-    .option('--limit <key>', 'key of a limit that it keeps, besides flow/NAME; may be repeated', collectText)
-    .option(
-      '--key <key>',
-      'at most one job with this key is on the board: if there is one already, its uuid is printed',
-    )
-    .option(
-      '--key-for <duration>',
-      'with --key, how long the key stays taken, also after its job (default: as long as its job)',
-    )
-    .option(
-      '--key-on <action>',
-      'with --key, what to do if the key is taken: ignore, or replace a job that nobody has claimed yet (default: ignore)',
-      choiceParser('--key-on', KEY_ON_CHOICES),
-    )
-    .option('--after <uuid>', 'job after which it is run, once that job is done; may be repeated', collectText)
-    .option('--after-settled <uuid>', 'the same, also if that job goes to the trash; may be repeated', collectText)
-    .option('--batch <uuid>', 'batch that counts it to its end: see batch create')
-    .option('--delay <duration>', 'time until it can be claimed (default: none)')
-    .option('--expires-after <duration>', 'trash it if nobody has started it after this time (default: never)')
-    .option('--deadline <duration>', 'how long one run may take before it fails (default: for ever)')
-    .option('--uuid <uuid>', 'uuid of the job, to post again after an unknown outcome (default: a new one)')
-    .option('--wait', 'wait until it is done, and print its progress if logbooks are named; exit code as of wait')
-    .option('--within <duration>', 'with --wait, how long (default: for ever)')
-    .option('--json', 'print the job as a JSON object; with --wait, once it is done')
     .addHelpText(
       'after',
       `\nExamples:\n  $ jobboard post hello --flows ./flows.js --store '{"name":"Ada"}' --priority HIGH\n  $ jobboard post hello --store - --wait --within 10m < store.json\n  $ jobboard post tidy --exclusive disk --key tidy --delay 1h\n  $ jobboard post sync --key fedora --key-on replace --key-for 10m`,

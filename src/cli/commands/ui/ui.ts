@@ -3,98 +3,61 @@ import type { Command } from 'commander'
 import { redactUri } from '../../../core/uri.ts'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../../context.ts'
 import { type BoardFlags, toBoards } from '../../input/board-flags.ts'
-import { AUTH_CHOICES, LEVEL_CHOICES, LOG_LEVEL_CHOICES, MAX_PORT } from '../../input/choices.ts'
-import {
-  choiceParser,
-  collectText,
-  countParser,
-  definedOnly,
-  redactedKeys,
-  type SharedOptions,
-} from '../../input/shared-options.ts'
+import { AUTH_CHOICES, LEVEL_CHOICES, MAX_PORT } from '../../input/choices.ts'
+import { count, type FlagTable, type OptionsOf, oneOf, shared, texts, withFlags } from '../../input/flags.ts'
+import { definedOnly, redactedKeys } from '../../input/shared-options.ts'
 import { contextOf, openLogbooks, openNamedBoard } from '../../opening.ts'
 import { printJson, printLines } from '../../output/output.ts'
-import type { AccessFlags } from '../../ui/access.ts'
-
-export interface UiCommandOptions extends SharedOptions, BoardFlags, AccessFlags {
-  readonly port?: number
-  readonly readOnly?: boolean
-  readonly allowedHost?: readonly string[]
-  readonly base?: string
-  readonly logLevel?: (typeof LOG_LEVEL_CHOICES)[number]
-  readonly json?: boolean
-}
 
 const DEFAULT_PORT = 7_411
 
+const UI_FLAGS = {
+  '--port <n>': [`port to listen on; 0 for a free one (default: ${DEFAULT_PORT})`, count({ least: 0, most: MAX_PORT })],
+  '--host <address>': 'address to listen on; another than this machine needs a way to sign in (default: 127.0.0.1)',
+  '--read-only': 'refuse all changes, for all users',
+  '--auth <mode>': [
+    'link: a link that works once (default on this machine); none: everybody on this machine may do everything',
+    oneOf(AUTH_CHOICES),
+  ],
+  '--token <token>': 'sign in with this token, or as a program with Authorization: Bearer (or JOBBOARD_UI_TOKEN)',
+  '--basic <file>': 'sign in with a name and a password of this file; jobboard ui password makes its lines',
+  '--trust-header <name>': 'name of the person in a header that a proxy sets, as in X-Forwarded-User',
+  '--trusted-proxy <cidr>': ['address of that proxy, as in 10.0.0.0/8; may be repeated', texts],
+  '--level <level>': [
+    `level of those who sign in otherwise than with --basic: ${LEVEL_CHOICES.join(', ')} (default: admin)`,
+    oneOf(LEVEL_CHOICES),
+  ],
+  '--hide-values': 'never show stores and results',
+  '--allowed-host <name>': ['host name under which it answers, beside those of this machine; may be repeated', texts],
+  '--base <path>': 'path before that of the dashboard, as in /ops/jobs (default: found out from each request)',
+  ...shared('--log-level <level>'),
+  '--json': 'print the address as a JSON object',
+} satisfies FlagTable
+
+type UiCommandOptions = BoardFlags & OptionsOf<typeof UI_FLAGS>
+
+const PASSWORD_FLAGS = {
+  '--level <level>': [`what the person may do: ${LEVEL_CHOICES.join(', ')} (default: read)`, oneOf(LEVEL_CHOICES)],
+  '--values': 'the person may see stores and results',
+} satisfies FlagTable
+
 export function defineUi(program: Command, run: RunAction): void {
-  const command = program
-    .command('ui')
+  const command = withFlags(program.command('ui'), UI_FLAGS)
     .summary('serve the dashboard')
     .description(
       'Serves the dashboard of the board until Ctrl-C: jobs, why they wait, their flows and logbooks, the trash by reasons, ' +
         'limits, schedules, conductors. Prints a link that works once and signs the browser in. Repeat --board for several ' +
         'boards. Without --persistence, jobs are shown without their tasks.',
     )
-    .option(
-      '--port <port>',
-      `port to listen on, 0 for a free one (default: ${DEFAULT_PORT})`,
-      countParser('--port', { least: 0, most: MAX_PORT }),
-    )
-    .option(
-      '--host <address>',
-      'address to listen on; another than this machine needs a way to sign in (default: 127.0.0.1)',
-    )
-    .option('--read-only', 'refuse all changes, for all users')
-    .option(
-      '--auth <mode>',
-      'link: a link that works once (default on this machine); none: everybody on this machine may do everything',
-      choiceParser('--auth', AUTH_CHOICES),
-    )
-    .option(
-      '--token <token>',
-      'sign in with this token, or as a program with Authorization: Bearer (or JOBBOARD_UI_TOKEN)',
-    )
-    .option('--basic <file>', 'sign in with a name and a password of this file; jobboard ui password makes its lines')
-    .option('--trust-header <name>', 'name of the person in a header that a proxy sets, as in X-Forwarded-User')
-    .option('--trusted-proxy <cidr>', 'address of that proxy, as in 10.0.0.0/8; may be repeated', collectText)
-    .option(
-      '--level <level>',
-      `level of those who sign in otherwise than with --basic: ${LEVEL_CHOICES.join(', ')} (default: admin)`,
-      choiceParser('--level', LEVEL_CHOICES),
-    )
-    .option('--hide-values', 'never show stores and results')
-    .option(
-      '--allowed-host <name>',
-      'host name under which it answers, beside those of this machine; may be repeated',
-      collectText,
-    )
-    .option(
-      '--base <path>',
-      'path before that of the dashboard, as in /ops/jobs (default: found out from each request)',
-    )
-    .option(
-      '--log-level <level>',
-      `one of ${LOG_LEVEL_CHOICES.join(', ')} (default: info)`,
-      choiceParser('--log-level', LOG_LEVEL_CHOICES),
-    )
-    .option('--json', 'print the address as a JSON object')
     .addHelpText(
       'after',
       '\nExamples:\n  $ jobboard ui\n  $ jobboard ui --host 0.0.0.0 --allowed-host jobs.example.com --basic ./people',
     )
     .action(run(ui))
-  command
-    .command('password')
+  withFlags(command.command('password'), PASSWORD_FLAGS)
     .summary('make a line of the file of --basic')
     .description('Reads a password from standard input and prints the line of a person for the file of --basic.')
     .argument('<name>', 'name of the person')
-    .option(
-      '--level <level>',
-      `what the person may do: ${LEVEL_CHOICES.join(', ')} (default: read)`,
-      choiceParser('--level', LEVEL_CHOICES),
-    )
-    .option('--values', 'the person may see stores and results')
     .addHelpText(
       'after',
       '\nExample:\n  $ printf %s "$PASSWORD" | jobboard ui password ada --level admin --values >> people',

@@ -1,8 +1,7 @@
 /** The completion script for bash, with or without the package bash-completion. */
-import type { CompletionCommand, CompletionFlag } from './tree.ts'
+import { type CompletionCommand, type CompletionFlag, valueOptions } from './tree.ts'
 
 export function bashScript(branches: readonly CompletionCommand[]): string {
-  const values = valueOptions(branches)
   return `# jobboard completion for bash: source <(jobboard completion bash)
 _jobboard() {
   local word="\${COMP_WORDS[COMP_CWORD]}" before="" path="" i each
@@ -11,7 +10,7 @@ _jobboard() {
     each="\${COMP_WORDS[i]}"
     if [[ -n $before ]]; then before=""; continue; fi
     case "$each" in
-      ${values.map((name) => name).join('|')}) before="$each" ;;
+      ${valueOptions(branches).join('|')}) before="$each" ;;
       -*) ;;
       *) case "$path $each" in
 ${branches
@@ -35,17 +34,6 @@ complete -F _jobboard jobboard
 `
 }
 
-/** Returns the options that take a value, in any command. */
-function valueOptions(branches: readonly CompletionCommand[]): string[] {
-  return [
-    ...new Set(branches.flatMap(({ options }) => options.filter(({ takesValue }) => takesValue).flatMap(quotedNames))),
-  ]
-}
-
-function quotedNames({ names }: CompletionFlag): readonly string[] {
-  return names
-}
-
 function valueLines({ path }: CompletionCommand, { names, words, file }: CompletionFlag): string[] {
   if (!file && words.length === 0) return []
   const offer = file ? 'compgen -f -- "$word"' : `compgen -W ${quote(words.join(' '))} -- "$word"`
@@ -54,7 +42,7 @@ function valueLines({ path }: CompletionCommand, { names, words, file }: Complet
 
 function branchLine({ path, commands, options, words }: CompletionCommand): string {
   const plain = [...commands.map(({ name }) => name), ...words].join(' ')
-  const flags = options.flatMap(quotedNames).join(' ')
+  const flags = options.flatMap(({ names }) => names).join(' ')
   const offer = `if [[ $word == -* ]]; then mapfile -t COMPREPLY < <(compgen -W ${quote(flags)} -- "$word"); else mapfile -t COMPREPLY < <(compgen -W ${quote(plain)} -- "$word"); fi`
   return `    ${quote(path)}) ${offer} ;;`
 }

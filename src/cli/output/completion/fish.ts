@@ -1,5 +1,5 @@
 /** The completion script for fish: one line for each word, with its condition. */
-import type { CompletionCommand, CompletionFlag } from './tree.ts'
+import { type CompletionCommand, type CompletionFlag, valueOptions } from './tree.ts'
 
 export function fishScript(branches: readonly CompletionCommand[]): string {
   const lines = branches.flatMap((branch) => [
@@ -8,9 +8,6 @@ export function fishScript(branches: readonly CompletionCommand[]): string {
     ...branch.options.map((flag) => line(branch, flagWords(flag))),
   ])
   const paths = branches.flatMap(({ path }) => (path === '' ? [] : [path]))
-  const values = branches.flatMap(({ options }) =>
-    options.filter(({ takesValue }) => takesValue).flatMap(({ names }) => names),
-  )
   return `# jobboard completion for fish: put it into ~/.config/fish/completions/jobboard.fish
 function __jobboard_at
   set -l where
@@ -18,7 +15,7 @@ function __jobboard_at
   for each in (commandline -opc)[2..-1]
     if test $before = 1
       set before 0
-    else if contains -- $each ${[...new Set(values)].join(' ')}
+    else if contains -- $each ${valueOptions(branches).join(' ')}
       set before 1
     else if contains -- (string join ' ' $where $each) ${paths.map(quote).join(' ')}
       set -a where $each

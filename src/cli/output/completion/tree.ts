@@ -40,6 +40,12 @@ export function toCompletionTree(program: Command): CompletionCommand[] {
   return below(program, [])
 }
 
+/** Returns the names of the options that take a value, in any command. */
+export function valueOptions(branches: readonly CompletionCommand[]): string[] {
+  const flags = branches.flatMap(({ options }) => options.filter(({ takesValue }) => takesValue))
+  return [...new Set(flags.flatMap(({ names }) => names))]
+}
+
 function toFlags(command: Command): CompletionFlag[] {
   return command.createHelp().visibleOptions(command).map(toFlag)
 }

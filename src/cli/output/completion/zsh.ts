@@ -1,10 +1,7 @@
 /** The completion script for zsh: commands and options with their descriptions. */
-import type { CompletionCommand, CompletionFlag } from './tree.ts'
+import { type CompletionCommand, type CompletionFlag, valueOptions } from './tree.ts'
 
 export function zshScript(branches: readonly CompletionCommand[]): string {
-  const values = branches.flatMap(({ options }) =>
-    options.filter(({ takesValue }) => takesValue).flatMap(({ names }) => names),
-  )
   return `#compdef jobboard
 # jobboard completion for zsh: put it into a folder of $fpath as _jobboard
 _jobboard() {
@@ -14,7 +11,7 @@ _jobboard() {
     each="\${words[i]}"
     if [[ -n $before ]]; then before=""; continue; fi
     case "$each" in
-      ${[...new Set(values)].join('|')}) before="$each" ;;
+      ${valueOptions(branches).join('|')}) before="$each" ;;
       -*) ;;
       *) case "$where $each" in
 ${branches

@@ -161,6 +161,24 @@ function Counted({ value, query, label }: { value: number; query: string; label:
   )
 }
 
+/** Returns columns of the numbers of jobs in these states; `groupOf` returns the term of a search for the jobs of a row. */
+function countColumns<State extends string, Row extends Readonly<Record<State, number>>>(
+  states: readonly State[],
+  groupOf: (row: Row) => readonly [field: string, value: string],
+): Column<Row>[] {
+  return states.map((state) => {
+    return {
+      head: state === 'trashed' ? t.trashed : (texts.states[state.toUpperCase()] ?? state),
+      kind: 'number',
+      cell: (row) => {
+        const [field, value] = groupOf(row)
+        const label = t.countLabel(formatNumber(row[state]), state, value)
+        return <Counted value={row[state]} query={`${term(field, value)} state:${state}`} label={label} />
+      },
+    }
+  })
+}
+
 const FLOW_COLUMNS: readonly Column<FlowCount>[] = [
   {
     head: t.flow,
@@ -171,19 +189,7 @@ const FLOW_COLUMNS: readonly Column<FlowCount>[] = [
       </Link>
     ),
   },
-  ...(['waiting', 'delayed', 'running', 'trashed'] as const).map((state): Column<FlowCount> => {
-    return {
-      head: state === 'trashed' ? t.trashed : (texts.states[state.toUpperCase()] ?? state),
-      kind: 'number',
-      cell: (row) => (
-        <Counted
-          value={row[state]}
-          query={`${term('flow', row.flow)} state:${state}`}
-          label={t.countLabel(formatNumber(row[state]), state, row.flow)}
-        />
-      ),
-    }
-  }),
+  ...countColumns(['waiting', 'delayed', 'running', 'trashed'], ({ flow }: FlowCount) => ['flow', flow]),
 ]
 
 export function ByFlow({ overview: { byFlow } }: CardProps): JSX.Element | null {
@@ -200,19 +206,7 @@ type PriorityCount = WireOverview['byPriority'][number]
 
 const PRIORITY_COLUMNS: readonly Column<PriorityCount>[] = [
   { head: texts.jobs.priority, kind: 'main', cell: ({ priority }) => texts.priorities[priority] ?? priority },
-  ...(['waiting', 'delayed', 'running'] as const).map((state): Column<PriorityCount> => {
-    return {
-      head: texts.states[state.toUpperCase()] ?? state,
-      kind: 'number',
-      cell: (row) => (
-        <Counted
-          value={row[state]}
-          query={`${term('priority', row.priority)} state:${state}`}
-          label={t.countLabel(formatNumber(row[state]), state, row.priority)}
-        />
-      ),
-    }
-  }),
+  ...countColumns(['waiting', 'delayed', 'running'], ({ priority }: PriorityCount) => ['priority', priority]),
 ]
 
 export function ByPriority({ overview: { byPriority } }: CardProps): JSX.Element | null {
