@@ -63,7 +63,7 @@ const CHECK_PERIOD_MS = 60_000
 interface ConductedBoard {
   readonly source: BoardSource
   readonly lane: Lane
-  /** What the conductor declares on it. */
+  /** The schedules and the limits that the conductor declares on it. */
   declared: {
     readonly schedules: Required<DeclaredSchedules> | undefined
     readonly limits: Required<DeclaredLimits> | undefined
@@ -162,7 +162,7 @@ export class Conductor implements AsyncDisposable {
     return this.#served.reduce((sum, { running }) => sum + running, 0)
   }
 
-  /** What it has done since its start. */
+  /** The counts of the conductor since its start, of all boards together. */
   get counts(): ConductorCounts {
     return sumCounts(this.#served.map(({ counts }) => counts))
   }
@@ -236,12 +236,12 @@ export class Conductor implements AsyncDisposable {
   }
 
   /**
-   * Changes options while it runs. Running jobs continue: if they are more than the new `concurrency`, none is claimed until enough have ended. Limits and
-   * schedules are declared in place of those that it has declared before, as at a start: limits on each board, schedules on the first. A board that is
+   * Changes options while it runs. Running jobs continue: if they are more than the new `concurrency`, none is claimed until enough have ended.
+   * Limits and schedules replace its earlier declarations, as at a start: limits on each board, schedules on the first. A board that is
    * away gets them when it is served, if it was away since the start.
    *
-   * @throws InvalidArgument, and InvalidState unless it runs: then nothing is changed; the error of the first board whose declarations failed, such as
-   * NotConnected: the other boards have theirs
+   * @throws InvalidArgument, and InvalidState unless it runs: then nothing is changed; the error of the first board whose declarations failed, such
+   * as NotConnected: the other boards have theirs
    * @example await conductor.reconfigure({ concurrency: 16 })
    */
   async reconfigure(changes: ConductorChanges): Promise<void> {
@@ -345,7 +345,7 @@ export class Conductor implements AsyncDisposable {
     }
   }
 
-  /** Looks again for jobs to claim: one that was rejected may be acceptable now. @internal */
+  /** Looks again for jobs to claim: a job that was rejected may be acceptable now. @internal */
   recheck(): void {
     for (const served of this.#served) served.recheck()
   }
@@ -374,7 +374,7 @@ export class Conductor implements AsyncDisposable {
     return { board: first.source.entry.uri, persistence: first.source.persistence.uri }
   }
 
-  /** Serves the boards that are open. @throws the error of one that cannot be served at all; NotConnected if all are away by now */
+  /** Serves the boards that are open. @throws the error of a board that cannot be served at all; NotConnected if all are away by now */
   async #serveOpenBoards(options: { readonly signal?: AbortSignal | undefined }): Promise<void> {
     let away: unknown
     // One after the other: hooks that prepare something for several boards must not run side by side.

@@ -11,7 +11,7 @@ export interface ConductorCounts {
   readonly failed: number
   /** The runs that ended in another way: given back uncharged, cancelled, or lost. */
   readonly other: number
-  /** The time in milliseconds that runs have taken together, those under way included. */
+  /** The time in milliseconds that runs have taken together, runs under way included. */
   readonly workedMs: number
 }
 

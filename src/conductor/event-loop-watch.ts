@@ -27,7 +27,7 @@ export function watchEventLoop(options: {
   readonly sessionTimeout: number
   readonly tasks: Pick<TaskWatch, 'since' | 'forgetEnded'>
   readonly blocked: (blocked: EventLoopBlocked) => void
-  /** The monotonic clock, in milliseconds; that of the process by default. */
+  /** The monotonic clock, in milliseconds; the clock of the process by default. */
   readonly now?: () => number
 }): Disposable {
   const { sessionTimeout, tasks, blocked, now = monotonic } = options

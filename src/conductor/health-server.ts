@@ -45,13 +45,13 @@ export interface Health {
   readonly healthy: boolean
   readonly running: number
   readonly slots: number
-  /** What it has done since its start. */
+  /** The counts of the conductor since its start. */
   readonly counts: ConductorCounts
   /** The state of the board, and of its logbooks. */
   readonly board?: string
   readonly storage?: 'there' | 'away'
   readonly notifications?: 'missing'
-  /** The same of each board, where there are several. */
+  /** The health of each board, where there are several. */
   readonly boards?: readonly BoardHealth[]
   /** The child processes for isolated tasks. */
   readonly children?: ChildrenHealth

@@ -17,7 +17,7 @@ import { type Duration, toMilliseconds } from '../core/time.ts'
 import type { ChildStartedEvent, ConductorEvents } from './events.ts'
 import type { RunSettled } from './runs/runs.ts'
 
-/** What a `beforeClaim` hook gets. */
+/** The argument of a `beforeClaim` hook. */
 export interface BeforeClaimContext {
   readonly board: JobBoard
   /** The name of the conductor. */
@@ -34,7 +34,7 @@ export interface BeforeClaimHook {
   readonly run: (context: BeforeClaimContext) => unknown
   /**
    * `board`: run by one conductor, once for ever. `release`: once for each release, which the option `release` names. Other conductors wait until
-   * it is done. If the one that runs it dies, another runs it again: it must be idempotent. By default every conductor runs it.
+   * it is done. If the conductor that runs it dies, another runs it again: it must be idempotent. By default every conductor runs it.
    */
   readonly once?: 'board' | 'release'
   /** The time limit; ten minutes by default. */
@@ -84,7 +84,7 @@ export function assertHooks(
   }
 }
 
-/** Checks which hooks there are. @throws InvalidArgument for an unknown one, and for one that is no function */
+/** Checks which hooks there are. @throws InvalidArgument for an unknown hook, and for a hook that is not a function */
 function assertNames(hooks: ConductorHooks): void {
   const known = { beforeClaim: true, settled: true, failed: true, childStarted: true } as const
   assertOptions<ConductorHooks>(hooks, known, 'hooks')
@@ -97,7 +97,7 @@ function assertNames(hooks: ConductorHooks): void {
 type GivenHook = BeforeClaimHook['run'] | BeforeClaimHook
 
 function toGiven({ beforeClaim = [] }: ConductorHooks): readonly GivenHook[] {
-  // `Array.isArray` does not tell a readonly list from what it holds.
+  // For the compiler, `Array.isArray` does not distinguish a readonly list from its elements.
   return Array.isArray(beforeClaim) ? beforeClaim : [beforeClaim as GivenHook]
 }
 
@@ -158,7 +158,7 @@ export function subscribeHooks(
  * Merges the hooks of several modules: `beforeClaim` hooks run in the order of the modules, the others are called one after the other. Hooks
  * that several modules export are called once.
  *
- * @throws InvalidArgument for an unknown hook, and for one that is no function: the merged hooks do not show it any more
+ * @throws InvalidArgument for an unknown hook, and for a hook that is not a function: the merged hooks do not show it any more
  */
 export function mergeHooks(given: readonly ConductorHooks[]): ConductorHooks {
   const all = [...new Set(given)]

@@ -2,7 +2,7 @@
 import type { DeclaredLimits, JobBoard } from '../board/index.ts'
 import type { Logger } from '../core/log.ts'
 
-/** Sets the limits on the board, but those that were set at run time. @throws the errors of the declaration; NotConnected */
+/** Sets the limits on the board, except the limits that were set at run time. @throws the errors of the declaration; NotConnected */
 export async function declareLimits(
   declared: Required<DeclaredLimits>,
   { board, name, log }: { readonly board: JobBoard; readonly name: string; readonly log: Logger },

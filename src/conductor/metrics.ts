@@ -13,7 +13,7 @@ import { type RunSettled, type RunStarted, toOutcome } from './runs/runs.ts'
 
 /** The option `metrics` of conductors. */
 export interface MetricsOptions {
-  /** The number of names of flows, and of schedules, that are told apart; others count as `other`. 200 by default. */
+  /** The number of names of flows, and of schedules, that are distinguished; others count as `other`. 200 by default. */
   readonly maxNames?: number
 }
 
@@ -50,7 +50,7 @@ export interface BoardGauges {
   readonly usable: boolean
   readonly storage: 'there' | 'away'
   readonly clockAheadMs: number
-  /** What has happened on the board since the start. */
+  /** The totals of the board's counters since the start. */
   readonly totals: Readonly<Partial<Record<BoardCounter, number>>>
 }
 
@@ -102,7 +102,7 @@ export class ConductorMetrics {
     })
   }
 
-  /** What `/metrics` answers; undefined without a text. */
+  /** The answer of `/metrics`; undefined without a text. */
   get answer(): MetricsAnswer | undefined {
     const prometheus = this.#prometheus
     return prometheus && { contentType: PROMETHEUS_CONTENT_TYPE, text: () => prometheus.text() }
@@ -114,7 +114,7 @@ export class ConductorMetrics {
     const meter = this.#meter
     const { node, tz = '' } = process.versions
     meter.record('jobboard_info', 1, { release, version: packageVersion(), node, tz })
-    // A counter that is not there yet cannot be told from one that is not scraped.
+    // A missing counter cannot be distinguished from a counter that is not scraped.
     meter.record('jobboard_errors_total', 0, {})
     meter.record('jobboard_event_loop_blocked_total', 0, {})
     events.on('started', (event) => this.#onStarted(event))

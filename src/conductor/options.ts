@@ -60,7 +60,7 @@ export interface ConductorOptions {
   readonly pool?: ConductorPool | false
   /**
    * The schedules that it sets on the board when it starts; with several boards, on the first one. Every conductor fires all schedules of
-   * the board, also those that others have set.
+   * the board, also the schedules that others have set.
    */
   readonly schedules?: readonly DeclaredSchedule[] | DeclaredSchedules
   /** The limits that it sets on the board, or on each of several, when it starts. Limits set at run time stay. */
@@ -100,7 +100,7 @@ export interface ConductorOptions {
    * Whether it records metrics, which `/metrics` of the option `health` answers in the text format of Prometheus; false by default.
    */
   readonly metrics?: boolean | MetricsOptions
-  /** Where its metrics and the spans of its runs go, as `openTelemetry(api)` returns it; also those of the boards that it opens. */
+  /** The receiver of the metrics and spans of the conductor, and of the boards that it opens: `openTelemetry(api)` returns one. */
   readonly telemetry?: Telemetry
   /** Functions that are called before it claims, and when jobs end or children start. */
   readonly hooks?: ConductorHooks
@@ -194,7 +194,7 @@ type DefaultedOption =
   | 'burst'
   | 'log'
 
-/** The options with a default, and those that may be left out. */
+/** The options with a default, and the options that may be left out. */
 export type ConductorSettings = Required<Pick<ConductorOptions, DefaultedOption>> &
   Pick<
     ConductorOptions,

@@ -33,7 +33,7 @@ export interface RunFlowOptions<S = unknown> {
   /** The options of the job on the board, such as `resources`, `name` and `priority`. */
   readonly job?: Omit<PostAndClaimOptions, 'signal' | 'deadline'>
   /**
-   * Whether the job keeps the limits of its flow, and those that `job` names; false by default, because somebody waits for it. Resources
+   * Whether the job keeps the limits of its flow, and the limits that `job` names; false by default, because a caller waits for it. Resources
    * are always held.
    */
   readonly limits?: boolean
@@ -129,7 +129,7 @@ interface TurnOptions {
   readonly options: RunFlowOptions
 }
 
-/** Runs the flow with an engine. If that cannot begin, its job leaves the board: nobody else is to run it. */
+/** Runs the flow with an engine. If that cannot begin, its job leaves the board: no other process may run it. */
 async function runTurn(turn: ForegroundRun, { flow, store, persistence, options }: TurnOptions): Promise<Ending> {
   const { signal, services, log: logger, concurrency, deadline, pool } = options
   let hasBegun = false

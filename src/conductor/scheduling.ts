@@ -1,4 +1,4 @@
-/** The schedules of a conductor: declares those that it was given, and fires those of the board while it runs. */
+/** The schedules of a conductor: declares the schedules that it was given, and fires the schedules of the board while it runs. */
 import type { DeclaredSchedules, JobBoard } from '../board/index.ts'
 import type { Fired, Scheduler } from '../board/internal.ts'
 import { AccessDenied, UnsupportedCapability } from '../core/errors.ts'
@@ -32,7 +32,7 @@ export class Scheduling implements AsyncDisposable {
     return this.#declared
   }
 
-  /** Declares schedules, in place of those that it has declared before. @throws the errors of the declaration; NotConnected */
+  /** Declares schedules, in place of the schedules that it has declared before. @throws the errors of the declaration; NotConnected */
   async declare(schedules: Required<DeclaredSchedules>): Promise<void> {
     const { board, name, log } = this.#options
     const { put, newer, foreign, pruned, kept } = await board.declareSchedules(schedules)

@@ -1,6 +1,6 @@
 /**
  * All that a conductor does on one of its boards: its registration, its schedules, its claims and runs, and the removal of what is old.
- * Slots, services and child processes are those of the conductor.
+ * Slots, services and child processes belong to the conductor.
  */
 import type { DeclaredLimits, DeclaredSchedules, JobBoard } from '../board/index.ts'
 import { boardId } from '../board/internal.ts'
@@ -32,7 +32,7 @@ import { Scheduling } from './scheduling.ts'
 import type { OpenServices } from './services/open.ts'
 import { retainTrash } from './trash-retention.ts'
 
-/** What the boards of a conductor share. */
+/** The parts that the boards of a conductor share. */
 export interface SharedParts extends Omit<ConductorSettings, 'onError'> {
   readonly name: string
   /** Decides what becomes of jobs that fail. */
@@ -151,7 +151,7 @@ export class ServedBoard {
     return this.#runs.size
   }
 
-  /** What was done on this board. */
+  /** The counts of this board. */
   get counts(): ConductorCounts {
     return this.#counters.counts
   }
@@ -174,7 +174,11 @@ export class ServedBoard {
     return this.#claimLoop.lastClaimableCheck
   }
 
-  /** Registers the conductor on the board, runs the `beforeClaim` hooks, declares limits, and begins to fire schedules. @throws the errors of these */
+  /**
+   * Registers the conductor on the board, runs the `beforeClaim` hooks, declares limits, and begins to fire schedules.
+   *
+   * @throws the errors of these
+   */
   async start(options: { readonly signal?: AbortSignal | undefined }): Promise<void> {
     await this.#registration.register(options)
     await this.#runBeforeClaim(options.signal)
@@ -183,7 +187,7 @@ export class ServedBoard {
     await this.#scheduling.start()
   }
 
-  /** Declares limits and schedules in place of those that were declared before. @throws the errors of the declarations; NotConnected */
+  /** Declares limits and schedules in place of the earlier declarations. @throws the errors of the declarations; NotConnected */
   async declare({ limits, schedules }: Partial<Pick<ServedBoardOptions, 'limits' | 'schedules'>>): Promise<void> {
     if (limits) await declareLimits(limits, this.#options)
     if (schedules) await this.#scheduling.declare(schedules)
@@ -196,7 +200,7 @@ export class ServedBoard {
     this.#background = Promise.all([this.#publishFlows(), this.#retain(), this.#claimLoop.run(this.#options.draining)])
   }
 
-  /** Looks again for jobs to claim: one that was rejected may be acceptable now. */
+  /** Looks again for jobs to claim: a job that was rejected may be acceptable now. */
   recheck(): void {
     this.#claimLoop.recheck()
   }

@@ -16,7 +16,7 @@ export interface TrackOptions {
   readonly book?: string
 }
 
-/** The fields that every status has. `tasks` are those that have been recorded so far. */
+/** The fields that every status has. `tasks` are the tasks that have been recorded so far. */
 interface TrackedBase {
   readonly uuid: string
   readonly tasks: Readonly<Record<string, AtomState>>
@@ -77,8 +77,8 @@ export type Tracked =
   | { readonly status: 'unknown'; readonly uuid: string }
 
 /**
- * Returns the status of the job with this reference (`job.ref`) or uuid. Reads the board and the logbook once each. A job that is neither on the board nor has
- * succeeded is looked for in the trash (`board.findTrashed`), and then once more on the board.
+ * Returns the status of the job with this reference (`job.ref`) or uuid. Reads the board and the logbook once each. A job that is neither on the
+ * board nor has succeeded is looked for in the trash (`board.findTrashed`), and then once more on the board.
  *
  * Results and failures may contain secrets.
  *

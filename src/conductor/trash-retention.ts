@@ -1,6 +1,6 @@
 /**
  * Removes old jobs from the trash. Any number of conductors may do so at once: an entry that one has removed is not found by the next, and
- * one that was restored meanwhile is another job.
+ * an entry that was restored meanwhile is another job.
  */
 import type { JobBoard, TrashedJob } from '../board/index.ts'
 import { NotFound } from '../core/errors.ts'

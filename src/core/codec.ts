@@ -119,8 +119,8 @@ function weighJson(value: unknown, most: number): number {
 }
 
 /**
- * Returns the value as it comes back from a record. The result is that of encoding and decoding the value; for most values
- * it is computed faster.
+ * Returns the value as it comes back from a record. The result is the same as of encoding and decoding the value; for most
+ * values it is computed faster.
  *
  * @throws InvalidArgument as {@link encode}
  */
@@ -131,7 +131,7 @@ export function roundTrip(value: unknown): unknown {
 
 const NOT_SIMPLE = Symbol('not simple')
 
-/** Copies a value that no encoding changes. Returns NOT_SIMPLE for all others, rare or refused: the codec handles those. */
+/** Copies a value that no encoding changes. Returns NOT_SIMPLE for all others, rare or refused: the codec handles these. */
 function simpleCopy(value: unknown, depth: number): unknown {
   switch (typeof value) {
     case 'string':
@@ -236,7 +236,7 @@ function findUnencodableInObject(value: object, depth: number): string | undefin
   return depth >= MAX_NESTING ? 'nested too deeply, or contains itself' : undefined
 }
 
-/** Whether an object of the language is a single value in a record. */
+/** Returns whether an object of the language is a single value in a record. */
 function isScalar(value: object): boolean {
   return value instanceof Uint8Array || value instanceof Date
 }
@@ -244,7 +244,7 @@ function isScalar(value: object): boolean {
 const MAX_INTEGER = 2n ** 64n - 1n
 const MIN_INTEGER = -(2n ** 63n)
 
-/** Whether the object was made by `{}`, in this realm or another, or has no prototype. */
+/** Returns whether the object was made by `{}`, in this realm or another, or has no prototype. */
 function isPlainObject(value: object): boolean {
   const prototype: object | null = Object.getPrototypeOf(value)
   return prototype === null || Object.getPrototypeOf(prototype) === null

@@ -67,7 +67,7 @@ export class NotFound extends JobboardError {
   static override readonly code = 'JOBBOARD_NOT_FOUND'
 }
 
-/** The results of a job that is done cannot be read: nobody has kept them, or they were too large. */
+/** The results of a job that is done cannot be read: they were not kept, or they were too large. */
 export class ResultNotKept extends JobboardError {
   static override readonly code = 'JOBBOARD_RESULT_NOT_KEPT'
 }
@@ -298,7 +298,7 @@ export class ChildDied extends JobboardError {
   static override readonly code: string = 'JOBBOARD_CHILD_DIED'
 }
 
-/** What follows from a failure for want of memory, where the task says so. */
+/** The consequences of a failure for want of memory, as the task defines them. */
 export interface OutOfMemoryOptions extends ErrorOptions {
   /** Whether the job is trashed at once, because a further attempt would need the same memory. */
   readonly nonRetryable?: boolean
@@ -334,7 +334,7 @@ export class MessageTooLarge extends JobboardError {
 
 /**
  * Returns whether the value is an error, also one of another realm: of `node:vm`, or of Node itself where the test runner Jest runs this code.
- * `instanceof Error` is false for those.
+ * `instanceof Error` is false for such errors.
  */
 export function isError(value: unknown): value is Error {
   return value instanceof Error || /^\[object (Error|DOMException)\]$/.test(Object.prototype.toString.call(value))

@@ -53,7 +53,7 @@ function largestSize(sizes: readonly Failure['nextSize'][]): Failure['nextSize']
   return SIZES.findLast((size) => sizes.includes(size))
 }
 
-/** Whether a retry of the same flow, in the same process, cannot help. */
+/** Returns whether a retry of the same flow, in the same process, cannot help. */
 export function isFinal({ nonRetryable, nextSize }: Failure): boolean {
   return nonRetryable === true || nextSize !== undefined
 }
@@ -149,7 +149,7 @@ function readRetryAfter(value: unknown): number | undefined {
   }
 }
 
-/** An error that carries several failures, or one that was read from a logbook. */
+/** An error that carries several failures, or a failure that was read from a logbook. */
 export class WrappedFailure extends JobboardError {
   static override readonly code = 'JOBBOARD_WRAPPED_FAILURE'
   readonly failures: readonly Failure[]
@@ -216,7 +216,7 @@ export class TooManyRequests extends JobboardError {
   }
 }
 
-/** The board checks the rest when it pushes the key back. */
+/** Checks that the key is a text. The board checks the rest when it pushes the key back. */
 function assertLimitKey(key: unknown): void {
   if (typeof key !== 'string' || key === '')
     throw new InvalidArgument(`TooManyRequests: key must be a non-empty text, got ${typeof key}`)
@@ -224,7 +224,7 @@ function assertLimitKey(key: unknown): void {
     throw new InvalidArgument(`TooManyRequests: key ${shortenText(JSON.stringify(key))} ${ILL_FORMED}`)
 }
 
-/** What a TooManyRequests says. */
+/** The options of a TooManyRequests: the limit that is pushed back, and the time. */
 export interface TooManyRequestsOptions extends ErrorOptions {
   /** The limit that is pushed back for all jobs; by default only this job waits. */
   readonly key?: string | undefined
@@ -235,7 +235,7 @@ export interface TooManyRequestsOptions extends ErrorOptions {
   readonly retryAfter?: Duration
 }
 
-/** Returns a thrown value as a TooManyRequests, if it is one, or the failure of one that was thrown in another process. */
+/** Returns a thrown value as a TooManyRequests, if it is one, or the failure of a TooManyRequests of another process. */
 export function toTooManyRequests(thrown: unknown): TooManyRequests | undefined {
   if (thrown instanceof TooManyRequests) return thrown
   if (!(thrown instanceof WrappedFailure) || thrown.failures.length !== 1) return undefined
@@ -332,7 +332,8 @@ function truncateText(text: string): string {
 }
 
 /**
- * Reads a failure from the trash or a logbook, where other programs write, too, and cuts it to the limits of `failureOf`. Never throws: for another value, the result says so.
+ * Reads a failure from the trash or a logbook, where other programs write, too, and cuts it to the limits of `failureOf`. Never throws: for another
+ * value, the result says so.
  *
  * @returns undefined if the value is undefined or null
  */

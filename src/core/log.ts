@@ -34,7 +34,7 @@ export function assertLogger(log: unknown): void {
 
 const WRITING_METHODS: ReadonlySet<string> = new Set(['trace', 'debug', 'info', 'warn', 'error', 'fatal'])
 
-/** Returns a logger that redacts all values, also those that its children log, before it passes them to `log`. */
+/** Returns a logger that redacts all values, also the values that its children log, before it passes them to `log`. */
 export function redactedLog(log: Logger, redaction: Redactor): Logger {
   if (redaction.isEmpty) return log
   const clean = (values: readonly unknown[]) => values.map((value) => redaction.value(value))
@@ -54,7 +54,7 @@ export function redactedLog(log: Logger, redaction: Redactor): Logger {
   })
 }
 
-/** Returns a child whose level is always that of the logger: a child of pino keeps the level that its parent had when it was made. */
+/** Returns a child that always has the level of the logger: a child of pino keeps the level that its parent had when it was made. */
 export function childLog(log: Logger, bindings: Readonly<Record<string, unknown>>): Logger {
   return new Proxy(log.child(bindings), {
     get: (child, key) => {

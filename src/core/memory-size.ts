@@ -15,7 +15,7 @@ const MIN_MEMORY = 32 * MB
  * Converts a size to bytes.
  *
  * @param options.what the option's name, for the error
- * @param options.least the smallest size, in bytes; by default that of the memory of a process, 32 MB
+ * @param options.least the smallest size, in bytes; by default the smallest memory of a process, 32 MB
  * @throws InvalidArgument for anything else than such a size
  * @example toBytes('512MB', { what: 'memory' }) // 536870912
  */

@@ -40,7 +40,7 @@ export function checkMsgpack(bytes: Uint8Array, most: number): number {
   let memory = 0
   let depth = 0
   // The number of values, keys included, that the open object or list still expects. The lists below hold the same for
-  // those around it.
+  // the ones around it.
   let left = 1
   let isObject = false
   const outerLeft: number[] = []
@@ -150,7 +150,7 @@ function sizeAt(bytes: Uint8Array, at: number, sizeBytes: number): number {
   return size
 }
 
-/** Whether a value can be a key. A bigint of a megabyte takes seconds as a key, and an object as a key has no meaning. */
+/** Returns whether a value can be a key. A bigint of a megabyte takes seconds as a key, and an object as a key has no meaning. */
 function isKey(token: number): boolean {
   const kind = KINDS[token]
   return kind === TEXT || kind === NUMBER || kind === SMALL
@@ -166,7 +166,7 @@ function assertPlain(bytes: Uint8Array, at: number, size: number): void {
   throw new Error(`has an extension of type ${type} in ${size} bytes, which is not plain data`)
 }
 
-/** Whether the timestamp is within what a Date can hold. */
+/** Returns whether the timestamp is within what a Date can hold. */
 function isDate(bytes: Uint8Array, at: number, size: number): boolean {
   if (size !== 12) return size === 4 || size === 8
   const view = new DataView(bytes.buffer, bytes.byteOffset + at, size)

@@ -5,7 +5,7 @@ export const MAX_NAME_BYTES = 1_024
 
 const MAX_QUOTE_LENGTH = 100
 
-/** What is wrong with half of a surrogate pair: it has no UTF-8 form, and two such names would become one when they are stored. */
+/** The fault of half of a surrogate pair, for messages: it has no UTF-8 form, and two such names would become one when they are stored. */
 export const ILL_FORMED = 'has half of a surrogate pair, which is no character'
 
 /**
@@ -56,7 +56,7 @@ export function suggestion(word: string, known: readonly string[]): string {
   return known.length === 1 ? `; there is only ${known[0]}` : `; there are ${known.join(', ')}`
 }
 
-/** Whether `word` is `known` with one letter added, missing, changed or swapped; in a long word, with two. */
+/** Returns whether `word` is `known` with one letter added, missing, changed or swapped; in a long word, with two. */
 export function isMisspelt(word: string, known: string): boolean {
   return (
     word !== known && editDistance(word.toLowerCase(), known.toLowerCase()) <= (known.length < LONG_WORD_LENGTH ? 1 : 2)

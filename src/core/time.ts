@@ -175,9 +175,9 @@ export const systemClock: Clock = () => ({ monotonic: monotonic(), wall: Date.no
 
 /**
  * The purpose of an alarm. `delay`: a job is delayed on the board. `pause`: a retry of a flow waits before its next attempt.
- * `deadline`: the limit of something that runs. `schedule`: the next time of a schedule. `review`: a board checks whether conductors know the flows of jobs that
- * other jobs wait behind; no work waits for it. `limit`: a call waits for tokens of a limit. `expiry`: a job goes to the trash if nobody has
- * started it by then.
+ * `deadline`: the limit of something that runs. `schedule`: the next time of a schedule. `review`: a board checks whether conductors know the flows
+ * of jobs that other jobs wait behind; no work waits for it. `limit`: a call waits for tokens of a limit. `expiry`: a job goes to the trash if it was
+ * not started by then.
  */
 export type AlarmKind = 'delay' | 'pause' | 'deadline' | 'schedule' | 'limit' | 'review' | 'expiry'
 

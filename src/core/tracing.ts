@@ -3,7 +3,7 @@
  * process that runs a job refers to the span of its post. `src/telemetry/` has the implementation; without one, nothing of this is called.
  *
  * Only these three are traced. The loops of this library (claims, heartbeats, views, schedules) run outside of every span, also outside of
- * the one that was active where they were started: a loop that inherits a span adds to its trace for as long as the process lives.
+ * the span that was active where they were started: a loop that inherits a span adds to its trace for as long as the process lives.
  */
 
 /** The identity of a span, in the form of W3C Trace Context. */

@@ -39,7 +39,7 @@ export interface RunContext extends Pick<Context, 'fence' | 'run' | 'job' | 'sch
   readonly isolator: EngineOptions['isolator']
   readonly clock: AlarmClock
   readonly logger: Logger
-  /** The logger that those of the tasks are made from. */
+  /** The logger from which the loggers of the tasks are made. */
   readonly taskLogger: Logger
   /** The span of the run, if it is traced. */
   readonly span: Span | undefined
@@ -113,7 +113,7 @@ export class AtomContext implements Context {
       last: this.#runContext.checkpoints.read(this.#node),
       save: (value) => {
         const saving = this.#outside(() => this.#save(value))
-        // A save that nobody waits for is no fault of the process: a run that cannot write any more ends anyway.
+        // A failed save for which the task does not wait must not end the process: a run that cannot write any more ends anyway.
         saving.catch(() => undefined)
         return saving
       },

@@ -235,7 +235,7 @@ export async function mergeErrors<T>(steps: {
   return done
 }
 
-/** Whether undoing an atom runs any code of the user's. */
+/** Returns whether undoing an atom runs any code of the user's. */
 export function hasRevert(atom: ExecutableAtom): boolean {
   if (atom.revert) return true
   return atom.kind === 'task' && (atom.preRevert !== undefined || atom.postRevert !== undefined)

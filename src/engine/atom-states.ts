@@ -30,7 +30,7 @@ export class AtomStates {
   /** Whether searches continue behind nodes that were not begun: atoms may have been added to the flow. */
   readonly #searchesDeep: boolean
 
-  /** Every atom of the graph is in the ledger. */
+  /** @param options.ledger has every atom of the graph */
   constructor(options: { graph: ExecutionGraph; ledger: Ledger; thorough: boolean }) {
     const { graph, ledger, thorough } = options
     this.graph = graph
@@ -157,7 +157,7 @@ export class AtomStates {
     return state !== 'PENDING' || intention !== 'EXECUTE'
   }
 
-  /** Whether the deciders of a join have said yes: then an atom in their target was begun. */
+  /** Returns whether the deciders of a join have said yes: then an atom in their target was begun. */
   #isDecided(join: ExecutionNode): boolean {
     return join.gates.every(({ target }) => {
       const inside = this.graph.nodes.slice(target.first, target.end)

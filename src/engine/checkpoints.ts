@@ -52,8 +52,8 @@ export class Checkpoints {
 }
 
 /**
- * Removes the checkpoints that say something about work which is done anew: those of atoms that run again after a task that runs again, or with
- * another value of a retry. The checkpoint of a task whose own `revert` has run is removed by that.
+ * Removes the checkpoints that say something about work which is done anew: the checkpoints of atoms that run again after a task that runs again, or
+ * with another value of a retry. The checkpoint of a task whose own `revert` has run is removed by that.
  *
  * @param again the nodes that are executed again
  * @param retry the retry that begins its next attempt with them

@@ -8,7 +8,7 @@ import { InvalidArgument } from '../core/errors.ts'
 import type { AtomNode, DeciderGate, Depth, ExecutionNode, NodeRange } from '../flow/index.ts'
 import { type AtomStates, isAtom } from './atom-states.ts'
 
-/** The depths, from the one that leaves out least. */
+/** The depths, in the order of how much they leave out: the least first. */
 const DEPTHS: readonly Depth[] = ['ATOM', 'NEIGHBORS', 'FLOW', 'ALL']
 
 /**

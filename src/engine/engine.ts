@@ -14,8 +14,8 @@
  * **Three signals interrupt a run.** `stop` means that the right to work is lost: the engine rejects at once with the signal's
  * reason, and starts and writes nothing more, whether the running tasks obey their signal or not; `idle` resolves when they
  * are really over. `suspend` lets the running tasks finish: successes are recorded, and a task that throws counts as not
- * done and runs again later. A task that throws TooManyRequests suspends its flow, where the owner can run it again later. `cancel` undoes the flow: no further task starts, and the revert begins. After the success of the
- * last task it has no effect.
+ * done and runs again later. A task that throws TooManyRequests suspends its flow, where the owner can run it again later. `cancel` undoes the flow:
+ * no further task starts, and the revert begins. After the success of the last task it has no effect.
  */
 
 import { abortAfter, createDeferred, type FollowingSignal, followSignals, rejectOnAbort } from '../core/async/abort.ts'

@@ -68,7 +68,7 @@ export interface Ending {
   readonly state: EndState
   /** The results of tasks that succeeded and were not reverted, by the names under which they are provided. */
   readonly results: Readonly<Record<string, unknown>>
-  /** The failures of tasks, in any process; without those after which a retry succeeded. */
+  /** The failures of tasks, in any process; without the failures after which a retry succeeded. */
   readonly failures: readonly Failure[]
   readonly revertFailures: readonly Failure[]
   /** The original error of the first failure, if it was thrown in this engine; a foreground caller can throw it again. */

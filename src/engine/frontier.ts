@@ -18,9 +18,9 @@ export class ReadyFrontier {
   /** The marks by the nodes' index, 1 or 0; each for the node alone. */
   readonly #done: Uint8Array
   readonly #clean: Uint8Array
-  /** The number of predecessors that are not done, or wait for one that is not. */
+  /** The number of predecessors that are not done, or wait for a predecessor that is not done. */
   readonly #waitsFor: Int32Array
-  /** The number of successors that are not clean, or are blocked by one that is not. */
+  /** The number of successors that are not clean, or are blocked by a successor that is not clean. */
   readonly #blockedBy: Int32Array
   readonly #queue = new PriorityQueue()
   #undone: number
@@ -43,17 +43,17 @@ export class ReadyFrontier {
     return this.#undone
   }
 
-  /** Whether all before this node are done. */
+  /** Returns whether all before this node are done. */
   isOpen(node: ExecutionNode): boolean {
     return this.#waitsFor[node.index] === 0
   }
 
-  /** Whether all after this node are clean. */
+  /** Returns whether all after this node are clean. */
   isFree(node: ExecutionNode): boolean {
     return this.#blockedBy[node.index] === 0
   }
 
-  /** Whether this node and all after it are clean. */
+  /** Returns whether this node and all after it are clean. */
   isSubtreeClean(node: ExecutionNode): boolean {
     return this.#clean[node.index] === 1 && this.#blockedBy[node.index] === 0
   }
@@ -86,7 +86,7 @@ export class ReadyFrontier {
     return this.#queue.take()
   }
 
-  /** Changes the count of blockers of the nodes after this one, and of those behind joins and done nodes. */
+  /** Changes the count of blockers of the nodes after this one, and of the nodes behind joins and done nodes. */
   #pass(from: ExecutionNode, change: 1 | -1): void {
     const spreading = [from]
     for (let node = spreading.pop(); node; node = spreading.pop()) {

@@ -14,7 +14,7 @@ export interface IsolatedAtom {
   readonly flow: { readonly name: string; readonly version: string }
   readonly node: AtomNode
   readonly how: Performing
-  /** The arguments. Those that are injected are not sent, because the child has them. */
+  /** The arguments. Injected arguments are not sent, because the child has them. */
   readonly args: Readonly<Record<string, unknown>>
   readonly context: Pick<
     Context,
@@ -47,7 +47,7 @@ export interface IsolatedAtom {
 
 /** Runs tasks in child processes. */
 export interface AtomIsolator {
-  /** Returns the limits for an atom; undefined for one that runs in this process. */
+  /** Returns the limits for an atom; undefined for an atom that runs in this process. */
   isolationOf(node: AtomNode): Isolation | undefined
 
   /**

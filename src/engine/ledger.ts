@@ -1,5 +1,5 @@
 /**
- * The states of a flow and its atoms as the engine sees them: those of the logbook, and changes that are not recorded yet.
+ * The states of a flow and its atoms as the engine sees them: the states in the logbook, and changes that are not recorded yet.
  *
  * Moves are checked against the state tables and gathered; {@link Ledger.takeTransition} hands out all that has gathered as one
  * transition. The engine records before each piece of the user's code it runs, and at the end: what happened in the same
@@ -24,7 +24,7 @@ type AtomRecordUpdate = Partial<
   Pick<AtomDetail, 'version' | 'result' | 'failure' | 'revertResult' | 'revertFailure' | 'history'>
 >
 
-/** The fields of an atom's record that change without a transition; those that are `undefined` are removed. */
+/** The fields of an atom's record that change without a transition; fields that are `undefined` are removed. */
 type AtomNotes = {
   readonly [K in 'history' | 'failure' | 'progressMessage' | 'checkpoint']?: AtomDetail[K] | undefined
 } & { readonly meta?: object }

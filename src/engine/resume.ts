@@ -127,7 +127,7 @@ export async function resumeAtoms(options: ResumeOptions): Promise<void> {
 
 /**
  * Moves tasks that were interrupted, and may not simply run again, to where they go on: to FAILURE, or to REVERTING, after which they are
- * executed again. Returns those that have failed.
+ * executed again. Returns the tasks that have failed.
  */
 function endInterrupted(atomStates: AtomStates): ReadonlySet<AtomNode> {
   const failed = new Set<AtomNode>()
@@ -148,7 +148,7 @@ function onInterruptedOf({ atom }: AtomNode): OnInterrupted {
   return (atom.kind === 'task' ? atom.onInterrupted : undefined) ?? 'rerun'
 }
 
-/** Whether an atom is being undone for good: one that is REVERTING and to be executed was interrupted, and begins anew. */
+/** Returns whether an atom is being undone for good: an atom that is REVERTING and to be executed was interrupted, and begins anew. */
 function isReverting({ state, intention }: AtomDetail): boolean {
   if (state === 'REVERTING' && intention === 'EXECUTE') return false
   return intention === 'REVERT' || REVERTING_STATES.has(state)

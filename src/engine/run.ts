@@ -1,5 +1,5 @@
 /**
- * One run of a flow, as a machine that goes from state to state:
+ * A run of a flow, as a machine that goes from state to state:
  *
  *     RESUMING → SCHEDULING → WAITING → ANALYZING → SCHEDULING → … → SUCCESS | REVERTED | FAILURE | SUSPENDED
  *
@@ -36,7 +36,7 @@ export interface FlowRunParts extends Pick<RunContext, 'clock'> {
   readonly assertMayGoOn: () => void
   /** Continues from the records of an earlier engine; calls `resolve` for failures that are not resolved yet. */
   readonly resume: (resolve: (node: AtomNode, failure: Failure) => Promise<void>) => Promise<void>
-  /** Suspends the run, because a task has to begin again later; undefined if there is nobody who begins it. */
+  /** Suspends the run, because a task has to begin again later; undefined if no process would begin it. */
   readonly onTooManyRequests: ((error: TooManyRequests) => void) | undefined
   /** Called at once with an error that makes every further step impossible. */
   readonly onBroken: (error: unknown) => void
@@ -270,7 +270,7 @@ export class FlowRun {
   #beginRevert(node: AtomNode): PerformedStep | undefined {
     const { state, meta } = this.#atomStates.record(node)
     if (state === 'RETRYING') this.#atomStates.moveTo(node, 'RUNNING')
-    // It is not known whether the atom had succeeded when its process died: it is reverted like one that failed halfway.
+    // It is not known whether the atom had succeeded when its process died: it is reverted like an atom that failed halfway.
     if (state === 'RUNNING' || state === 'RETRYING') this.#atomStates.moveTo(node, 'FAILURE')
     if (state !== 'REVERTING') this.#atomStates.moveTo(node, 'REVERTING')
     if (hasRevert(node.atom) && meta['begun'] !== false) return 'revert'

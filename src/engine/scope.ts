@@ -29,7 +29,7 @@ export function assertSatisfied(flow: AnyFlow, options: { graph: ExecutionGraph;
 }
 
 /**
- * The arguments of an atom.
+ * Returns the arguments of an atom.
  *
  * @throws MissingDependencies when no provider of an argument has a recorded success: a decider has left it out, or the
  * flow was changed, then reverted

@@ -38,7 +38,7 @@ export class Stopwatch {
   readonly #spent: Partial<Record<EngineState, number>> = {}
   #since = 0
 
-  /** The time since the last call of this or `begin` went into this state. */
+  /** Adds the time since the last call of `lap` or `begin` to this state. */
   lap(state: EngineState): void {
     const since = this.#since
     this.begin()

@@ -1,7 +1,7 @@
 /**
  * Copies logbooks from one place to another, of any backend. Each flow is acquired at the target with the run that wrote it last, so that a later run
- * continues it and an earlier one is refused. The times of the records become those of the copy. Where both places are the same one, only the meta of
- * the books is changed.
+ * continues it and an earlier one is refused. The times of the records become the times of the copy. Where both places are the same one, only the
+ * meta of the books is changed.
  */
 import type { BookDetail, FlowDetail, LogBook, Meta } from './models.ts'
 import type { Persistence } from './persistence.ts'

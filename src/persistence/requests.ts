@@ -52,7 +52,7 @@ export function assertFlowRequest({ book, flow }: FlowRequest): void {
 const MAX_UUID_BYTES = 1_000
 
 /**
- * Checks a UUID. @throws InvalidArgument for an empty text, one that is not well-formed Unicode, or one of more than
+ * Checks a UUID. @throws InvalidArgument for a text that is empty, is not well-formed Unicode, or has more than
  * 1,000 bytes
  */
 export function assertUuid(uuid: string, what: string): void {

@@ -26,7 +26,7 @@ export interface ChannelOptions {
   readonly onClose: () => void
 }
 
-/** One side of the channel between a pool and a child. */
+/** A side of the channel between a pool and a child. */
 export class Channel implements Disposable {
   readonly #stream: Duplex
   readonly #options: ChannelOptions

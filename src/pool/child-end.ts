@@ -1,4 +1,4 @@
-/** What the end of a child means: for its pool, and as the error of the work that it was doing. */
+/** The meaning of the end of a child: for its pool, and as the error of the work that it was doing. */
 import { ChildDied, ChildUnavailable, OutOfMemory } from '../core/errors.ts'
 import { failureOf } from '../core/failure.ts'
 
@@ -7,18 +7,18 @@ const MAX_TAIL_LENGTH = 8_000
 /** The exit code of a process that a shell reports as ended by SIGABRT. */
 const ABORT_EXIT_CODE = 134
 
-/** How a child has ended. */
+/** The end of a child, by its exit code or its signal. */
 export interface ChildEnd {
   readonly exitCode: number | null
   readonly signal: NodeJS.Signals | null
   /** Whether the pool has ended it. */
   readonly isExpected: boolean
-  /** What happened, in words: `was killed by SIGSEGV`. */
+  /** The end in words: `was killed by SIGSEGV`. */
   readonly reason: string
   readonly isOutOfMemory: boolean
 }
 
-/** What is known of a process that has ended. */
+/** The known facts of the end of a process. */
 export interface ProcessEnd {
   readonly exitCode: number | null
   readonly signal: NodeJS.Signals | null

@@ -60,7 +60,7 @@ const channel = new Channel(new Socket({ fd: CHANNEL_FD }), {
 })
 channel.open()
 
-/** Kills this process and those that it has started: its pool has ended. */
+/** Kills this process and the processes that it has started: its pool has ended. */
 function killGroup(): void {
   try {
     process.kill(-process.pid, 'SIGKILL')

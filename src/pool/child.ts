@@ -1,5 +1,5 @@
 /**
- * One child process, from its start to its end.
+ * A child process, from its start to its end.
  *
  *     starting ──ready──→ idle ⇄ busy
  *        │                 │      │

@@ -81,7 +81,7 @@ export class Heartbeat implements Disposable {
   /**
    * Sends a beat.
    *
-   * @param options.isBusy whether the child works. An idle one works for nobody, and may live for the whole `silenceMs`
+   * @param options.isBusy whether the child works. An idle child has no work, and may live for the whole `silenceMs`
    * @returns whether the child still answers
    */
   beat({ isBusy }: { readonly isBusy: boolean }): boolean {

@@ -32,7 +32,7 @@ export interface PoolLimits {
    * run, such as PATH, HOME and TZ.
    */
   readonly env?: readonly string[]
-  /** Options of Node for the children; by default those of this process, without its inspector. */
+  /** Options of Node for the children; by default the options of this process, without its inspector. */
   readonly execArgv?: readonly string[]
 }
 

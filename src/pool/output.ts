@@ -38,7 +38,7 @@ export class ChildOutput implements Disposable {
     return this.#lastLines
   }
 
-  /** Drops the kept lines: those of earlier work must not be in the failure of later work, which may be another user's. */
+  /** Drops the kept lines: the lines of earlier work must not be in the failure of later work, which may be another user's. */
   clear(): void {
     this.#lastLines.length = 0
   }

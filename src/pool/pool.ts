@@ -199,7 +199,7 @@ export class ChildPool implements AsyncDisposable {
     if (this.#isClosed) return
     const starting = [...this.#children].filter((child) => child.state === 'starting' && child.isUsable)
     for (const work of this.#waiting) {
-      // Children that are about to end are not in the member count, but those that work use the machine: they count here.
+      // Children that are about to end are not in the member count, but the ones that work use the machine: they count here.
       if (this.#busyCount >= this.#options.max) return
       // Thousands may wait: they are not looked at while nothing can be done for any of them.
       if (starting.length === 0 && !this.#canServe) break
@@ -232,7 +232,7 @@ export class ChildPool implements AsyncDisposable {
     return memory ?? this.#options.memory
   }
 
-  /** Starts a child for this work; if there are `max` already, retires an idle one that does not fit the work. */
+  /** Starts a child for this work; if there are `max` already, retires an idle child that does not fit the work. */
   #makeRoomFor(work: WaitingWork): void {
     if (!this.#canStart) return
     if (this.#memberCount < this.#options.max) {
@@ -288,7 +288,7 @@ export class ChildPool implements AsyncDisposable {
 
   // --- Children ---------------------------------------------------------------------------------------------------
 
-  /** The number of children, without those that are replaced or about to end. */
+  /** The number of children, without the children that are replaced or about to end. */
   get #memberCount(): number {
     return [...this.#children].filter(
       (child) => child.isUsable && !this.#replacedBy.has(child) && !this.#leaving.has(child),
@@ -412,7 +412,7 @@ export class ChildPool implements AsyncDisposable {
     void child.retire({ graceMs: RETIRE_MS })
   }
 
-  /** Sends beats, checks memory and age, and ends children that nobody needs. */
+  /** Sends beats, checks memory and age, and ends children that are not needed. */
   #supervise(): void {
     const { min, maxAgeMs } = this.#options
     for (const child of this.#children) {
@@ -427,7 +427,7 @@ export class ChildPool implements AsyncDisposable {
   }
 }
 
-/** Whether a child uses more memory than it may: it gets no further work. */
+/** Returns whether a child uses more memory than it may: it gets no further work. */
 function isTooLarge({ memory, residentMemory = 0 }: Child): boolean {
   return memory !== undefined && residentMemory > memory
 }

@@ -12,7 +12,7 @@
  * | `ask` | child | a question about the work under way, with a number of its own |
  * | `drop` | child | the answer to a question is not needed any more |
  * | `answer` | pool | the answer to a question: a result, or a failure |
- * | `done`, `failed` | child | the answer; after one that `isLast`, the child ends |
+ * | `done`, `failed` | child | the answer; after an answer that `isLast`, the child ends |
  * | `fault` | child | code that does not belong to this work has failed; the work is not to blame, and the child ends |
  * | `cancel` | pool | fire the signal of the work |
  * | `terminate` | pool | end at once; sent with SIGTERM, which the child itself ignores |
@@ -31,7 +31,7 @@ export const LIFELINE_FD = 4
 
 /** The limit of a message of a child beside results: a failure with all of its causes, a checkpoint. */
 const MAX_OTHER_MESSAGE = 32 * 1_024 ** 2
-/** What a message has beside its result. */
+/** The maximum size of the rest of a message beside its result, in bytes. */
 const MESSAGE_OVERHEAD = 65_536
 
 /** Returns the limit of a message of a child, in bytes. @param maxMessage the limit of a result */
@@ -61,7 +61,7 @@ export type FromChild =
   | { readonly kind: 'failed'; readonly number: number; readonly failure: Failure; readonly isLast: boolean }
   | { readonly kind: 'fault'; readonly number: number; readonly failure: Failure }
 
-/** What a worker module exports as `openWorker`: called once in each child. */
+/** The function that a worker module exports as `openWorker`: called once in each child. */
 export type OpenWorker = (settings: unknown) => Promise<Worker>
 
 /** The part of a child that does the work. It is disposed of when the child retires. */

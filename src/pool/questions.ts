@@ -2,7 +2,7 @@
  * Questions that a child asks about its work, and their answers: `Questions` in the child, `Answers` in the pool.
  *
  * A question ends with its answer, with a `drop` of the child, or with its work. What the pool does for a child that has died is ended, too:
- * nobody would get the answer.
+ * no child would get the answer.
  */
 import { createDeferred, type Deferred, rejectOnAbort } from '../core/async/abort.ts'
 import { AbortFlag } from '../core/async/abort-flag.ts'
@@ -53,7 +53,7 @@ export class Questions {
   }
 }
 
-/** Answers a question. @param options.signal fires when the answer is not needed any more */
+/** The function that answers a question. @param options.signal fires when the answer is not needed any more */
 export type OnAsk = (asked: unknown, options: { readonly signal: AbortSignal }) => Promise<unknown>
 
 /** The questions of one piece of work, in the pool. */

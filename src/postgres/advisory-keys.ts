@@ -15,7 +15,7 @@ export function advisoryKey(name: string): bigint {
   return Buffer.from(blake2s(Buffer.from(name), { dkLen: 8 })).readBigInt64BE()
 }
 
-/** Returns the first number of a lock by two numbers; the second is that of the locked thing. */
+/** Returns the first number of a lock by two numbers; the second is the number of the locked thing. */
 export function advisoryClass(name: string): number {
   return Number(BigInt.asIntN(32, advisoryKey(name)))
 }

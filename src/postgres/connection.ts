@@ -97,7 +97,7 @@ export class PostgresConnection implements SqlDriver {
   }
 
   /**
-   * Runs a statement, after those that were called before. Errors are the driver's own. A statement that times out without an answer ends
+   * Runs a statement, after the statements of earlier calls. Errors are the driver's own. A statement that times out without an answer ends
    * the connection.
    */
   query(text: string, values: unknown[]): Promise<{ readonly rows: readonly Row[] }> {

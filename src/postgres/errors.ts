@@ -51,7 +51,7 @@ const TLS_ERROR_PATTERN = /certificate|ssl|tls/i
 /** The refusal of a pooler that passes on no settings: it persists until they are left out. */
 const SETTINGS_REFUSED = /unsupported startup parameter/i
 
-/** Converts an error of the driver to a PostgresError. Messages name no values: those may be secrets. */
+/** Converts an error of the driver to a PostgresError. Messages name no values, because values may be secrets. */
 export function toPostgresError(thrown: unknown): PostgresError {
   if (thrown instanceof PostgresError) return thrown
   const { message, code }: { message: string; code?: unknown } = isError(thrown) ? thrown : { message: String(thrown) }

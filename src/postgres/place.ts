@@ -51,7 +51,7 @@ export function parsePostgresLocation(uri: ResourceUri, own: readonly string[] =
 function readSslMode({ parameters }: ResourceUri): { readonly sslmode: string; readonly from: string } {
   const given = parameters.get('sslmode')
   if (given !== undefined) return { sslmode: given, from: 'sslmode' }
-  // An empty variable is one that is not set.
+  // An empty variable counts as not set.
   return { sslmode: process.env['PGSSLMODE'] || 'disable', from: 'PGSSLMODE (of the environment)' }
 }
 

@@ -6,7 +6,7 @@ import type { Logger } from '../core/log.ts'
 import type { SqlDriver } from './connection.ts'
 
 /**
- * The owner, where it is not this client's role or one that it belongs to, nor a superuser, nor the owner of the database, who
+ * The owner, where it is not this client's role or a role that it belongs to, nor a superuser, nor the owner of the database, who
  * are trusted anyway. A superuser counts as a member of every role, and so its memberships say nothing.
  */
 const QUESTION = `

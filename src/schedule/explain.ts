@@ -11,7 +11,7 @@ export async function explainSpec(spec: ScheduleSpec): Promise<string> {
   try {
     return await toSentence(spec)
   } catch {
-    // A record that anybody may have written: the packages refuse some rules, and must not hide the other schedules.
+    // A record that any client may have written: the packages refuse some rules, and must not hide the other schedules.
     return describeSpec(spec)
   }
 }

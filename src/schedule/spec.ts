@@ -1,5 +1,5 @@
 /**
- * When a schedule fires: the kinds of rule, the bounds and the exclusions.
+ * The times at which a schedule fires: the kinds of rule, the bounds and the exclusions.
  *
  *     { cron: '30 2 * * 1-5', zone: 'Europe/Berlin' }
  *     { every: '5m', offset: '30s' }
@@ -28,8 +28,8 @@ export interface EverySpec {
   /** At least a second. */
   readonly every: Duration
   /**
-   * What the intervals are counted from. `epoch`, the default: 1970-01-01T00:00Z, so that they do not drift. `completion`: the end of the
-   * previous job, so that no two jobs of the schedule run at once.
+   * The instant from which the intervals are counted. `epoch`, the default: 1970-01-01T00:00Z, so that they do not drift. `completion`: the
+   * end of the previous job, so that no two jobs of the schedule run at once.
    */
   readonly from?: 'epoch' | 'completion'
   /** The time after each full interval; 0 by default. */
@@ -52,9 +52,9 @@ export interface AtSpec {
 
 /** The bounds of the times of every kind of rule. */
 export interface SpecBounds {
-  /** Nothing occurs before it. A calendar rule counts from it. */
+  /** The instant before which nothing occurs. A calendar rule counts from it. */
   readonly start?: string | Date
-  /** Nothing occurs after it. */
+  /** The instant after which nothing occurs. */
   readonly end?: string | Date
   /** Local dates such as `2026-12-25`, and rules: what they name does not occur. */
   readonly exclude?: readonly (string | CronSpec | CalendarSpec)[]
@@ -80,7 +80,7 @@ const MAX_EXCLUDED_DATES = 1_000
  * Computes when a schedule occurs, in milliseconds since 1970.
  *
  * @param now rules must have an occurrence in the ten years after this instant, or after their start
- * @throws InvalidArgument for an invalid spec, and for one that does not occur
+ * @throws InvalidArgument for an invalid spec, and for a spec that does not occur
  * @example (await toOccurrences({ cron: '30 2 * * *', zone: 'Europe/Berlin' }, { now: Date.now() })).next(Date.now())
  */
 export async function toOccurrences(spec: ScheduleSpec, { now }: { readonly now: number }): Promise<Rule> {
@@ -117,12 +117,12 @@ export function describeSpec(spec: ScheduleSpec): string {
   return `every ${formatDuration(spec.every)}${followsCompletion(spec) ? ' after the previous job has ended' : offset}`
 }
 
-/** Whether each time of the schedule depends on the end of the previous job. */
+/** Returns whether each time of the schedule depends on the end of the previous job. */
 export function followsCompletion(spec: ScheduleSpec): boolean {
   return 'every' in spec && spec.from === 'completion'
 }
 
-/** Whether two specs are the same: `5m` and `300s` are, and a default that is given and left out. */
+/** Returns whether two specs are the same: `5m` and `300s` are, and a default that is given and left out. */
 export function isSameSpec(one: ScheduleSpec, other: ScheduleSpec): boolean {
   return toCanonicalText(one) === toCanonicalText(other)
 }

@@ -1,4 +1,4 @@
-/** Who may use the files beside a database: everybody who may use the database, as SQLite does for its own files. */
+/** The access to the files beside a database: every user of the database has it, as for SQLite's own files. */
 import { chmodSync, chownSync, statSync } from 'node:fs'
 
 /** Gives a new file the mode and the group of another one. Does nothing where this user may not: then only this user's processes can use it. */

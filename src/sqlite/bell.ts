@@ -1,6 +1,6 @@
 /**
- * Tells the processes that use a file that something was committed: each writes a byte to a file beside it, `FILE-bell`, which the others watch. It
- * only says when to look. A process that misses it, because its system cannot watch files, looks a little later by itself.
+ * Notifies the processes that use a file of each commit: the committing process writes a byte to a file beside it, `FILE-bell`, which the others
+ * watch. It only says when to look. A process that misses it, because its system cannot watch files, looks a little later by itself.
  */
 import { closeSync, constants, existsSync, type FSWatcher, openSync, watch, writeSync } from 'node:fs'
 import { shareAccess } from './access.ts'

@@ -1,9 +1,9 @@
 /**
- * Checkpoints the log of a file into the file when it has grown. That takes several waits for the disk, 30 to 70 ms on a slow one, so a thread does it
- * with a connection of its own. The thread is started for the first long log: a process that writes little has none.
+ * Checkpoints the log of a file into the file when it has grown. That takes several waits for the disk, 30 to 70 ms on a slow one, so a thread does
+ * it with a connection of its own. The thread is started for the first long log: a process that writes little has none.
  *
- * SQLite's own checkpoints are off: they never make the log shorter. Here a checkpoint resets the log with the write lock held. If another process holds
- * that lock for long, it writes back what it can, and does not reset the log.
+ * SQLite's own checkpoints are off: they never make the log shorter. Here a checkpoint resets the log with the write lock held. If another process
+ * holds that lock for long, it writes back what it can, and does not reset the log.
  */
 import { statSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'

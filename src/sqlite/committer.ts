@@ -1,6 +1,7 @@
 /**
  * Group commit: steps that are requested in one turn of the event loop, or while the previous transaction is flushed to the disk, share one
- * transaction, up to 250 steps or 5 ms. A step that comes alone does not wait for others, and other processes can take the write lock during the flush.
+ * transaction, up to 250 steps or 5 ms. A step that comes alone does not wait for others, and other processes can take the write lock during the
+ * flush.
  *
  * | a step | what becomes of it |
  * |---|---|
@@ -42,8 +43,8 @@ export interface CommitterOptions {
   /** Called before each transaction. Throws an error of this library if the file cannot be written to any more. */
   readonly assertUsable: () => void
   /**
-   * Called after each group of steps, before their callers receive the answers. Never throws. Returns a promise if the answers must wait for a flush; if it
-   * is rejected, so are the calls. `waitsForDisk`: whether any of the steps needs the flush.
+   * Called after each group of steps, before their callers receive the answers. Never throws. Returns a promise if the answers must wait for a flush;
+   * if it is rejected, so are the calls. `waitsForDisk`: whether any of the steps needs the flush.
    */
   readonly onCommitted: (options: Required<StepOptions>) => Promise<void> | undefined
   /** Returns who may have the write lock, for the error of a step that has waited for it in vain. */
@@ -112,7 +113,7 @@ export class Committer {
     else setImmediate(begin)
   }
 
-  /** Whether another process writes, or has just written: one that took the lock again at once would leave the others no moment to take it. */
+  /** Whether another process writes, or has just written: taking the lock again at once would leave the others no moment to take it. */
   get #isContended(): boolean {
     return this.#busyAt !== undefined && monotonic() - this.#busyAt < CONTENDED_MS
   }

@@ -4,7 +4,10 @@
  */
 import { openDatabase, type Row, type SqliteDatabase, type SqliteStatement, type SqliteValue } from './driver.ts'
 
-/** `FULL`: a commit is on the disk before it is acknowledged. `NORMAL`: a power cut may undo the last commits, a crash of the process does not. */
+/**
+ * The durability of commits. `FULL`: a commit is on the disk before it is acknowledged. `NORMAL`: a power cut may undo the last commits, a
+ * crash of the process does not.
+ */
 export type Synchronous = 'FULL' | 'NORMAL'
 
 export class SqliteConnection {

@@ -1,5 +1,5 @@
 /**
- * The SQLite library of this process: the one of Node.js where it has one (22.13 and newer), else the package `@photostructure/sqlite`, which has
+ * The SQLite library of this process: Node's own where it has one (22.13 and newer), else the package `@photostructure/sqlite`, which has
  * the same interface. All connections of a process must use the same library: POSIX file locks belong to the process, so a second library that
  * closes a file would drop the locks of the first.
  */

@@ -46,7 +46,7 @@ function primaryCode(error: unknown): number | undefined {
 /** The code of SQLite for a file of shared memory that cannot grow. */
 const IOERR_SHMSIZE = 4_874
 
-/** Returns whether there was no room for one of the files beside the database, which SQLite tells in another way. */
+/** Returns whether there was no room for one of the files beside the database, which SQLite reports in another way. */
 function isFull(error: unknown): boolean {
   return Object(error).errcode === IOERR_SHMSIZE
 }
@@ -72,7 +72,7 @@ export function isBusy(error: unknown): boolean {
  * | CORRUPT, NOTADB | StorageFailure | restore the file |
  * | IOERR | StorageFailure | look at the disk, and restart the process |
  * | BUSY, LOCKED, PROTOCOL | NotConnected | the call may be repeated |
- * | others | StorageFailure | it is a defect, or somebody has changed the tables |
+ * | others | StorageFailure | it is a defect, or another program has changed the tables |
  */
 export function toFileError(error: unknown, file: string): unknown {
   if (error instanceof JobboardError || !isError(error)) return error

@@ -64,7 +64,7 @@ function resolvePath(path: string): string {
   }
 }
 
-/** Creates an empty file. @throws StorageFailure if its log is there without it: somebody has moved the file away */
+/** Creates an empty file. @throws StorageFailure if its log is there without it: the file was moved away */
 function createFile(path: string): void {
   if (existsSync(`${path}-wal`))
     throw new StorageFailure(`${path} is missing, but its log ${basename(path)}-wal is there; put the file back`)
@@ -167,9 +167,9 @@ export class SqliteFile {
   }
 
   /**
-   * Returns a warning if this SQLite can damage a file; undefined for a sound one. Releases before 3.51.3, except the last of 3.50, can do so in the rare case that one
-   * connection commits and another one resets the log while a third writes it back. Checkpoints here reset the log themselves, with the write lock held, but those of
-   * other programs may not.
+   * Returns a warning if this SQLite can damage a file; undefined for a sound one. Releases before 3.51.3, except the last of 3.50, can do so in
+   * the rare case that one connection commits and another one resets the log while a third writes it back. Checkpoints here reset the log
+   * themselves, with the write lock held, but the checkpoints of other programs may not.
    */
   get versionWarning(): string | undefined {
     const version = String(this.connection.get('SELECT sqlite_version() AS version')?.['version'])
@@ -187,8 +187,8 @@ export class SqliteFile {
   }
 
   /**
-   * Runs a step at once, in a transaction of its own that a power cut may undo, and that is not announced. A heartbeat must not wait for a slow disk, nor
-   * for the steps that wait for it.
+   * Runs a step at once, in a transaction of its own that a power cut may undo, and that is not announced. A heartbeat must not wait for a slow disk,
+   * nor for the steps that wait for it.
    *
    * @throws InvalidState when the file is closed; NotConnected, StorageFailure, WritesRefused
    */
@@ -277,7 +277,7 @@ export class SqliteFile {
     return [...this.#listeners].map((listener) => this.#inBackground(listener)).every((isDone) => isDone)
   }
 
-  /** Does work whose errors nobody awaits: a damaged file must not end the process. @returns whether it succeeded */
+  /** Does work whose errors no caller handles: a damaged file must not end the process. @returns whether it succeeded */
   #inBackground(work: () => void): boolean {
     try {
       work()
@@ -314,7 +314,10 @@ export class SqliteFile {
     }
   }
 
-  /** @throws StorageFailure if the disk has failed, or the path leads to another file now: what is written here would be lost at the end of the process */
+  /**
+   * @throws StorageFailure if the disk has failed, or the path leads to another file now: what is written here would be lost at the end of the
+   * process
+   */
   #assertUsable(): void {
     this.#sync.assertSound()
     if (identityOf(this.path) === this.#identity) return
@@ -324,7 +327,7 @@ export class SqliteFile {
   }
 }
 
-/** Returns which file of which disk the path leads to; empty if there is none. */
+/** Returns the identity of the file that the path leads to, by its disk and its number; empty if there is none. */
 function identityOf(path: string): string {
   const found = statSync(path, { bigint: true, throwIfNoEntry: false })
   return found ? `${found.dev}/${found.ino}` : ''

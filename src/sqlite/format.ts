@@ -30,7 +30,7 @@ export function hasTables(connection: SqliteConnection): boolean {
   )
 }
 
-/** Checks that the tables are those of this release. @throws IncompatibleVersion, StorageFailure as {@link prepareTables} */
+/** Checks that the tables are the tables of this release. @throws IncompatibleVersion, StorageFailure as {@link prepareTables} */
 export function assertTables(connection: SqliteConnection, path: string): void {
   if (readNumber(connection, 'application_id') !== APPLICATION_ID)
     throw new StorageFailure(`${path} is an SQLite database of another program; name another file`)

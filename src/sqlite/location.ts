@@ -49,8 +49,8 @@ function readChoice<T>(
 }
 
 /**
- * Network file systems, by the numbers that Linux gives them; other systems are not checked. SQLite's log needs memory that all processes share, which
- * a network file system does not give, and its locks may fail.
+ * Network file systems, by the numbers that Linux gives them; other systems are not checked. SQLite's log needs memory that all processes share,
+ * which a network file system does not give, and its locks may fail.
  */
 const NETWORK_FILE_SYSTEMS: ReadonlyMap<number, string> = new Map([
   [0x6969, 'NFS'],

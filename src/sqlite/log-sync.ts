@@ -1,8 +1,8 @@
 /**
  * Flushes the log of a file to the disk off the event loop.
  *
- * With `synchronous=FULL` SQLite waits for the disk inside COMMIT, with the write lock held: on a disk that takes 5 ms nothing else of the process runs
- * meanwhile, and no other process commits. Here COMMIT returns when the log is written, and the answer to the caller waits for an `fdatasync` of
+ * With `synchronous=FULL` SQLite waits for the disk inside COMMIT, with the write lock held: on a disk that takes 5 ms nothing else of the process
+ * runs meanwhile, and no other process commits. Here COMMIT returns when the log is written, and the answer to the caller waits for an `fdatasync` of
  * the log in a thread of Node's pool. The log is one sequence, so a sync makes durable what any process has committed before it began.
  */
 import { closeSync, constants, fdatasync, fsyncSync, openSync } from 'node:fs'
@@ -23,7 +23,9 @@ export class LogSync {
     this.#fd = openSync(`${path}-wal`, constants.O_RDWR)
   }
 
-  /** @throws StorageFailure after a flush that failed: the kernel may have dropped what was not written, and a second flush may succeed nevertheless */
+  /**
+   * @throws StorageFailure after a flush that failed: the kernel may have dropped what was not written, and a second flush may succeed nevertheless
+   */
   assertSound(): void {
     if (this.#failure) throw this.#failure
   }

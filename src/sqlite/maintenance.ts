@@ -1,4 +1,4 @@
-/** What an operator does with a file: check it, copy it while it is used, and give free space back. */
+/** The operations of an operator on a file: check it, copy it while it is used, and give free space back. */
 import { existsSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { InvalidArgument, NotFound } from '../core/errors.ts'

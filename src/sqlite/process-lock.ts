@@ -45,7 +45,10 @@ export function lockProcess(file: string): ProcessLock {
   }
 }
 
-/** `alive`: the process holds its lock. `ended`: its lock is free. `unknown`: its lock file was removed, or cannot be used by this user. */
+/**
+ * The state of another process. `alive`: the process holds its lock. `ended`: its lock is free. `unknown`: its lock file was removed, or
+ * cannot be used by this user.
+ */
 export type ProcessState = 'alive' | 'ended' | 'unknown'
 
 /** Returns the state of a process, as its lock shows it. */

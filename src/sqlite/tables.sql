@@ -2,7 +2,7 @@
 --
 -- - A posting is written once: in jobs.body, or in bodies if it is large. What claims change is in jobs.life, so that a claim does not write
 --   a large posting again.
--- - jobs.due_at is in milliseconds since 1970: 0 for a job that is due at once, and infinite for one that waits for others. due_when_ready is
+-- - jobs.due_at is in milliseconds since 1970: 0 for a job that is due at once, and infinite for a job that waits for others. due_when_ready is
 --   then its due time after that. A doomed job, which was cancelled because another job failed, and never ran, has an infinite due_when_ready.
 -- - changes is the feed. Its numbers are in the order of commits and have no gaps; its newest row is never deleted.
 -- - Numbers have ranges: a number above 2^53 in any row would make every read of it fail.

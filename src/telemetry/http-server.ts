@@ -61,7 +61,7 @@ export async function serveHttp(
       return await toHttpAnswer(request, answer)
     } catch (error) {
       onError(error)
-      // The text may name servers, paths and data, and anybody who reaches the port reads the answer.
+      // The text may name servers, paths and data, and every client that reaches the port reads the answer.
       return toJsonAnswer(500, { error: 'the server has failed; its log says why' })
     }
   }

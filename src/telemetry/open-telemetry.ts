@@ -8,11 +8,11 @@ import type { Telemetry } from './telemetry.ts'
 
 /** The options of `openTelemetry`. */
 export interface OpenTelemetryOptions {
-  /** The relation of a run's span to that of its post: `link` by default. */
+  /** The relation of a run's span to the span of its post: `link` by default. */
   readonly propagation?: Propagation
-  /** The provider of the tracer: by default the one that the application has registered. With false, there are no spans. */
+  /** The provider of the tracer: by default the provider that the application has registered. With false, there are no spans. */
   readonly tracerProvider?: OtelTracerProvider | false
-  /** The provider of the meter: by default the one that the application has registered. With false, there are no metrics. */
+  /** The provider of the meter: by default the provider that the application has registered. With false, there are no metrics. */
   readonly meterProvider?: OtelMeterProvider | false
   /** Attributes to add to each metric, such as the name of a conductor if the process has several. */
   readonly attributes?: OtelAttributes

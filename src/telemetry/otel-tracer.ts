@@ -34,7 +34,7 @@ import type {
 } from './open-telemetry-api.ts'
 
 /**
- * The relation of a run's span to that of its post. `link` (the default): a run is a trace of its own, with a link to the post. `parent`:
+ * The relation of a run's span to the span of its post. `link` (the default): a run is a trace of its own, with a link to the post. `parent`:
  * the first run is in the trace of the post, and later ones have a link. `none`: postings contain no context.
  */
 export type Propagation = 'link' | 'parent' | 'none'

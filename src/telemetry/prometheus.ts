@@ -19,7 +19,8 @@ export interface PrometheusTelemetry extends Telemetry {
 
 /**
  * Returns telemetry that keeps metrics for Prometheus, for an application that serves `/metrics` itself. Pass it to a board and to its
- * conductor. Two conductors of one process need one each: they have the same gauges, such as `jobboard_slots`. A conductor with `health` and `metrics: true` serves `/metrics` without it.
+ * conductor. Two conductors of one process need one each: they have the same gauges, such as `jobboard_slots`. A conductor with `health` and
+ * `metrics: true` serves `/metrics` without it.
  *
  * @example
  * const metrics = prometheus()

@@ -3,7 +3,7 @@ import { InvalidArgument } from '../core/errors.ts'
 import type { MetricSink } from '../core/metrics.ts'
 import type { Tracer } from '../core/tracing.ts'
 
-/** Where metrics and spans are sent. Create it with `openTelemetry(api)` or `prometheus()`: its properties may change in every release. */
+/** The receiver of metrics and spans. Create it with `openTelemetry(api)` or `prometheus()`: its properties may change in every release. */
 export interface Telemetry {
   /** Receives the metrics; absent if there are none. */
   readonly metrics?: MetricSink | undefined

@@ -29,7 +29,7 @@ export interface FakeContextOptions<R = undefined> {
   readonly dependencies?: readonly EndedDependency[]
   /** For a task of a job in a batch, or of the callback of one. */
   readonly batch?: BatchRun
-  /** What a former run of the task has saved: `ctx.checkpoint.last`. */
+  /** The checkpoint that a former run of the task has saved: `ctx.checkpoint.last`. */
   readonly checkpoint?: unknown
   /** The result of `execute`. */
   readonly result?: R

@@ -11,7 +11,7 @@ export interface SetAlarm {
   /**
    * `delay`: a job rests on the board. `pause`: a retry waits for its next attempt. `deadline`: of a task, flow or job.
    * `limit`: a call of `limits.take` waits for tokens. `review`: the board looks whether conductors know the flows of jobs that others wait
-   * behind. `expiry`: a job goes to the trash if nobody has started it by then.
+   * behind. `expiry`: a job goes to the trash if it was not started by then.
    */
   readonly kind: AlarmKind
 }
@@ -47,7 +47,7 @@ export class ManualClock implements AlarmClock {
     this.#now = now.getTime()
   }
 
-  /** In milliseconds since 1970. */
+  /** Returns the time in milliseconds since 1970. */
   now(): number {
     return this.#now
   }
@@ -61,7 +61,7 @@ export class ManualClock implements AlarmClock {
     return this.#sortedAlarms().map(({ time, kind }) => ({ at: new Date(time), kind }))
   }
 
-  /** For boards, conductors and engines. */
+  /** Sets an alarm: boards, conductors and engines call it. */
   alarm(ms: number, { kind, ring }: { readonly kind: AlarmKind; readonly ring: () => void }): Disposable {
     const alarm = { time: this.#now + ms, kind, ring }
     this.#alarms.add(alarm)

@@ -1,5 +1,5 @@
 /**
- * What tests of flows need, and no server: `jobboard/testing`. A workbench (board, logbooks, a clock to turn by hand, owners
+ * The tools for tests of flows, without a server: `jobboard/testing`. A workbench (board, logbooks, a clock to turn by hand, owners
  * that die), a spy on any board, and a task by itself. Knows no test runner, and works with each.
  */
 

@@ -36,7 +36,7 @@ export async function runTask<A, P extends Provides, R, B extends Rebind, J exte
 
 /**
  * Undoes the task, with its hooks; nothing where it has no `revert`. Give the context what `execute` returned, or why it
- * failed: one that died halfway has neither.
+ * failed: a task that died halfway has neither.
  *
  * @example await revertTask(charge, { amount: 3 }, fakeContext({ services: { bank }, result: receipt }))
  */

@@ -94,8 +94,8 @@ export class Workbench implements AsyncDisposable {
 
   /**
    * Works off what is on the board, one job at a time in claim order, until nothing is left that is due; what was due while
-   * it worked is done, too. Pauses of retries and waits for tokens (`ctx.limits`) take no time: the clock is turned to their end. Rests of jobs stay rests,
-   * unless `skipDelays` says otherwise.
+   * it worked is done, too. Pauses of retries and waits for tokens (`ctx.limits`) take no time: the clock is turned to their end. Rests of jobs stay
+   * rests, unless `skipDelays` says otherwise.
    *
    * @returns what became of the jobs, run by run
    * @throws Timeout naming the jobs that still run; they are aborted, and back on the board
@@ -187,7 +187,7 @@ export class Workbench implements AsyncDisposable {
 }
 
 /**
- * A board in memory with a clock to turn by hand, logbooks in memory, and owners for what is posted there.
+ * Returns a board in memory with a clock to turn by hand, logbooks in memory, and owners for the jobs that are posted there.
  *
  * @example
  * await using bench = await workbench({ flows: [hello] })

@@ -36,7 +36,7 @@ export interface ConductorView {
   readonly clockAheadMs?: number
   /** Set to `away` while it cannot reach the logbooks of the board. */
   readonly logbooks?: string
-  /** What it has done since its start. */
+  /** The counts of the conductor since its start. */
   readonly counts?: CountsView
   /** The version of its time-zone data. */
   readonly timeZones?: string

@@ -1,4 +1,4 @@
-/** What the command line and the dashboard show of a board, as plain data. */
+/** The views of a board that the command line and the dashboard show, as plain data. */
 export { type ChildView, type ConductorView, conductorView, describeClock } from './conductor-view.ts'
 export { formatAge, formatDuration, measureLastRun, type RunDuration } from './duration.ts'
 export {

@@ -52,7 +52,7 @@ export interface TrashView extends WorkView {
   readonly by: string
   readonly at: Date
   readonly reason: string
-  /** Present if nobody has started the job in time. */
+  /** Present if the job was not started in time. */
   readonly expired?: true
   readonly failure?: FailureView
 }
@@ -130,7 +130,7 @@ export function postingView(job: Job): PostingView {
     after,
     batch,
   } = job
-  // Every job has that of its flow.
+  // Every job has the limit of its flow.
   const limits = job.limits.filter((limit) => limit.key !== `flow/${job.details.flow}`)
   const hasResources = Object.keys(resources).length > 0
   return {
@@ -162,7 +162,7 @@ export function jobView(job: Job): JobView | undefined {
   return toJobView(job, claimed ? { state: 'CLAIMED', owner: newest.who } : { state: 'UNCLAIMED' })
 }
 
-/** What became of a post. */
+/** The outcome of a post. */
 export interface PostView {
   readonly created: boolean
   /** Why nothing was created. */

@@ -1,4 +1,4 @@
-/** What an operator must know of jobs and of the slots of conductors. The doctor and the dashboard show the same sentences. */
+/** The warnings for operators about jobs and the slots of conductors. The doctor and the dashboard show the same sentences. */
 import type { Entity, Job } from '../board/index.ts'
 import { countTrailingDeaths, describeDeaths, isSuspect, suspectReasonOf } from '../board/internal.ts'
 import type { ConductorView } from './conductor-view.ts'

@@ -36,7 +36,7 @@ export function accessDeniedError(
   return new AccessDenied(`${what}; ${instead}`, rest)
 }
 
-/** Returns the error unchanged, or, for errors about identities and ACLs, one that says what to do. */
+/** Returns the error unchanged, or, for errors about identities and ACLs, an error that says what to do. */
 export function toTenantError<T>(
   tenant: Tenant,
   what: string,

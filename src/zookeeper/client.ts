@@ -226,8 +226,8 @@ export class ZooKeeper extends Znodes implements AsyncDisposable {
   }
 
   /**
-   * Removes watches of this client; none of them is called afterwards. One-shot watches have a kind: `data` those of
-   * exists and getData, `children` those of getChildren. `any` removes both, and the persistent watches of that path.
+   * Removes watches of this client; none of them is called afterwards. One-shot watches have a kind: `data` for
+   * exists and getData, `children` for getChildren. `any` removes both, and the persistent watches of that path.
    * Costs one round trip, or none where other handlers still wait for the same change.
    *
    * @param options.kind `any` by default

@@ -60,7 +60,7 @@ export interface ZooKeeperOptions {
   /** TLS, on the servers' secure port. `{}` checks their certificates against Node's own list. */
   readonly tls?: TlsOptions
   /**
-   * SASL DIGEST-MD5 credentials. A rejected password is final: AuthFailed. A server without SASL, or one that does not
+   * SASL DIGEST-MD5 credentials. A rejected password is final: AuthFailed. A server without SASL, or a server that does not
    * know the password itself, is not used.
    */
   readonly sasl?: SaslCredentials
@@ -128,7 +128,7 @@ export function checkOptions(options: ZooKeeperOptions): void {
 const COUNT_RANGE = { from: 1, to: MAX_INT32 }
 
 /**
- * Converts the options of users into those of a session.
+ * Converts the options of users into the options of a session.
  *
  * @throws InvalidArgument for invalid options
  */

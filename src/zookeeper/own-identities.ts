@@ -36,10 +36,10 @@ export async function findOwnEntries(
   return new Set(acl.filter((entry) => isGiven(entry) || (rest.includes(entry) && isKnown(entry))))
 }
 
-/** Schemes of which the servers know no more than the client; an `ip` does not identify one client. */
+/** Schemes about which the servers know no more than the client; an `ip` does not identify one client. */
 const LOCALLY_KNOWN_SCHEMES: ReadonlySet<string> = new Set(['world', 'ip', 'digest', 'sasl'])
 
-/** Whether the entry is of this identity. Servers show an `x` instead of a hash to clients without ADMIN. */
+/** Returns whether the entry is of this identity. Servers show an `x` instead of a hash to clients without ADMIN. */
 export function isIdentity(identity: Identity, entry: Identity): boolean {
   if (identity.scheme !== entry.scheme) return false
   if (identity.id === entry.id) return true

@@ -30,7 +30,7 @@ const LOCATION_PARAMETERS = ['sessionTimeout', 'tick', 'chroot', 'maxRequestByte
 /**
  * Checks the names of a URI's parameters.
  *
- * @param further the parameters of a board or of logbooks, besides those of every location
+ * @param further the parameters of a board or of logbooks, besides the parameters of every location
  * @throws InvalidArgument for an unknown parameter
  */
 export function assertLocationParameters(uri: ResourceUri, further: readonly string[]): void {

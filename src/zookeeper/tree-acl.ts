@@ -52,7 +52,7 @@ export function existingTreeAcl(
   )
 }
 
-/** Whether the ACL grants everything to all. */
+/** Returns whether the ACL grants everything to all. */
 export function isOpenToAll(acl: readonly Acl[]): boolean {
   return ACL.open.every((open) => acl.some((each) => isSame(open, each)))
 }
@@ -85,7 +85,7 @@ export function warnOfStrangers(
   )
 }
 
-/** Whether both ACLs grant the same to the same identities. */
+/** Returns whether both ACLs grant the same to the same identities. */
 export function isSameAcl(one: readonly Acl[], other: readonly Acl[]): boolean {
   const holds = (all: readonly Acl[], each: Acl) => all.some((some) => isSame(some, each) || isSame(each, some))
   return one.every((each) => holds(other, each)) && other.every((each) => holds(one, each))
@@ -117,7 +117,7 @@ function isSame(wanted: Acl, found: Acl): boolean {
   return wanted.permissions === found.permissions && isIdentity(wanted, found)
 }
 
-/** Whether a hash is missing: servers show an `x` instead of it to clients without ADMIN. */
+/** Returns whether a hash is missing: servers show an `x` instead of it to clients without ADMIN. */
 function isMasked({ scheme, id }: Acl): boolean {
   return scheme === 'digest' && id.endsWith(':x')
 }

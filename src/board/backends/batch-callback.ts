@@ -11,13 +11,13 @@ export interface CutCallback {
   /** The encoded posting (msgpack) without what the end of the batch fills in. */
   readonly bytes: Uint8Array
   /**
-   * The gaps in their order: for each a letter and the number of bytes before it. `u` is for the uuid, `g` for the generation, and `t`, `d` and `f` for
-   * the numbers of jobs: all, done and failed ones.
+   * The gaps in their order: for each a letter and the number of bytes before it. `u` is for the uuid, `g` for the generation, and `t`, `d` and `f`
+   * for the numbers of jobs: all, done and failed ones.
    */
   readonly gaps: string
 }
 
-/** Returns the callback of a batch for the servers; undefined if there is none. @throws PayloadTooLarge for one that could not be posted */
+/** Returns the callback of a batch for the servers; undefined if there is none. @throws PayloadTooLarge for a callback that could not be posted */
 export function cutCallback(definition: BatchDefinition, kind: 'done' | 'failed'): CutCallback | undefined {
   const [generation, total, done] = [Math.random(), Math.random(), Math.random()]
   const failed = kind === 'done' ? 0 : Math.random()

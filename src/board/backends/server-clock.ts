@@ -1,7 +1,7 @@
 /**
  * The servers' clock, estimated from answers: the answer to a write contains the server's time of that write.
  *
- * An answer takes time to arrive, so each sample is a little behind. Of the newest samples the one that is least behind
+ * An answer takes time to arrive, so each sample is a little behind. Of the newest samples, the least delayed one
  * is used; older samples expire, because clocks drift and are set.
  */
 import { monotonic } from '../../core/time.ts'
@@ -12,7 +12,7 @@ const SAMPLE_PERIOD_MS = 5 * 60_000
 export class ServerClock {
   #since = Number.NEGATIVE_INFINITY
   /**
-   * The best offset of the server's clock to the monotonic clock in this period; the next field has that of the period
+   * The best offset of the server's clock to the monotonic clock in this period; the next field has the offset of the period
    * before.
    */
   #offsetMs: number | undefined

@@ -1,4 +1,4 @@
-/** What a backend can do. */
+/** The capabilities of backends, by which a board knows which requests to refuse. */
 
 /** The capabilities of a backend. A request for a missing one is refused and never emulated. */
 export interface BackendCapabilities {

@@ -15,7 +15,7 @@ export interface BackendClaims {
   settle(settlement: Settlement): Promise<void>
   /**
    * Ends the claim of another owner, which is held at this revision, in one transaction: the job is unclaimed, and everything that the
-   * claim was granted is free. The owner receives the change as it receives those of other jobs. Never called
+   * claim was granted is free. The owner receives the change as it receives the changes of other jobs. Never called
    * where {@link BackendCapabilities.release} is false. Errors: NotConnected, OutcomeUnknown.
    */
   release(request: ReleaseRequest): Promise<ReleaseOutcome>
@@ -49,7 +49,7 @@ export interface ClaimGrant {
   readonly arrivals?: readonly { readonly key: string; readonly arrivalMs: number }[]
 }
 
-/** Ends a claim, in the session and at the revision that granted it. */
+/** The end of a claim, in the session and at the revision that granted it. */
 export type Settlement = {
   readonly id: string
   readonly who: string
@@ -59,7 +59,7 @@ export type Settlement = {
   readonly posting: Posting
   /** Whether the view knows of a cancel request for the job; the request is removed together with the job. */
   readonly cancelRequested: boolean
-  /** What the end of the job adds to the history; absent for an abandon, and where the board keeps none. */
+  /** The entry that the end of the job adds to the history; absent for an abandon, and where the board keeps none. */
   readonly history?: HistoryEntry
 } /** `results`: encoded results that the history keeps; they are in `history` already. */ & (
   | { readonly kind: 'consume'; readonly results?: Uint8Array }
@@ -68,7 +68,7 @@ export type Settlement = {
   | ({ readonly kind: 'trash' } & TrashReason)
 )
 
-/** Ends the claim of another owner. */
+/** The end of the claim of another owner. */
 export interface ReleaseRequest {
   readonly id: string
   /** The revision of the posting that the claim wrote. */
@@ -77,5 +77,5 @@ export interface ReleaseRequest {
   readonly posting: Posting
 }
 
-/** What became of a {@link ReleaseRequest}: `changed`: the job is not at this revision any more. `gone`: it has left the board. */
+/** The outcome of a {@link ReleaseRequest}. `changed`: the job is not at this revision any more. `gone`: it has left the board. */
 export type ReleaseOutcome = 'released' | 'unclaimed' | 'changed' | 'gone'

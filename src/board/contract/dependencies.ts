@@ -2,7 +2,7 @@
 
 export interface BackendDependencies {
   /**
-   * Returns the ids of the jobs on the board on which this one still depends, and of those that depend on it; at most
+   * Returns the ids of the jobs on the board on which this one still depends, and of the jobs that depend on it; at most
    * {@link MAX_SHOWN_DEPENDENCIES} each. Errors: NotConnected.
    */
   of(id: string): Promise<KnownDependencies>

@@ -15,7 +15,7 @@ export interface BackendEntities {
 export interface Entity {
   readonly kind: string
   readonly name: string
-  /** The id by which an object distinguishes its own entity, left by an earlier session, from that of another one. */
+  /** The id by which an object distinguishes its own entity, left by an earlier session, from the entity of another object. */
   readonly instance: string
   readonly metadata: Readonly<Record<string, unknown>>
 }

@@ -1,5 +1,5 @@
 /**
- * What a board needs of the system that keeps it. Everything else (the live view, the queue, filters, events, waiting,
+ * The interface between a board and the system that keeps it. Everything else (the live view, the queue, filters, events, waiting,
  * checks) is written once, in `JobBoard`.
  *
  * No connection, key or transaction type appears here. A **job id** is the backend's own name for a posting
@@ -22,7 +22,7 @@
  * 6. The end of a job and what follows from it for the jobs that depend on it (`model/dependencies.ts`) is one step. A job is not granted
  *    before all of its dependencies are met. If it is cancelled meanwhile, a job that ran before is granted, so that it can be reverted; a job
  *    that never ran is doomed: it is never granted, and goes to the trash (`claims/doomed-jobs.ts`).
- * 7. A job whose posting names a batch is counted by the transactions that post, end and restore it (`model/job-batch.ts`). The one that
+ * 7. A job whose posting names a batch is counted by the transactions that post, end and restore it (`model/job-batch.ts`). The transaction that
  *    leaves a sealed batch without open jobs ends it, and posts its callback (`toBatchCallback`). If two jobs end at the same time, so that
  *    neither transaction sees the other, a further transaction may do it. The end of a job whose batch is no longer kept counts nowhere.
  * 8. A key is taken while its job is on the board, and until its window is over by the servers' clock (`model/key.ts`). The transaction of

@@ -21,7 +21,7 @@ export interface PostRequest {
   readonly posting: Posting
   /** The revision of the key, as `Posted` reported it, of a job that has left the board: the post takes the key over. */
   readonly takeOver?: number
-  /** The jobs on the board after which the job is run; without those that are known to have ended as the job needs it. */
+  /** The jobs on the board after which the job is run; without the jobs that are known to have ended as the job needs it. */
   readonly after?: readonly Dependency[]
   /**
    * The uuid of an open job of the posting's batch on whose behalf the job is posted: the batch may be sealed. A post to a batch is refused
@@ -65,7 +65,7 @@ export interface BoardListing {
 }
 
 export interface UnclaimedJobs {
-  /** The ids of all unclaimed jobs, including those that are delayed. */
+  /** The ids of all unclaimed jobs, including delayed jobs. */
   readonly jobs: readonly string[]
   /** The ids of jobs that have a cancel request: they are due in spite of their delay. */
   readonly cancelled: ReadonlySet<string>

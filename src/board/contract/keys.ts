@@ -1,4 +1,4 @@
-/** Keys, by which a job replaces another one that waits. */
+/** Keys, by which a job replaces a waiting job. */
 import type { Posting } from '../model/posting.ts'
 
 export interface BackendKeys {

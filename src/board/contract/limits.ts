@@ -9,8 +9,8 @@ export interface BackendLimits {
    */
   revision(): Promise<number>
   /**
-   * Returns the slots and tokens that claims have taken, of these keys or of all; at most `MAX_USED_KEYS`. Leaves out keys of which nothing
-   * is taken. Errors: NotConnected.
+   * Returns the slots and tokens that claims have taken, of these keys or of all; at most `MAX_USED_KEYS`. Leaves out keys without taken slots
+   * or tokens. Errors: NotConnected.
    */
   use(keys?: readonly string[]): Promise<readonly LimitUse[]>
   /**

@@ -27,9 +27,9 @@ export interface WriteRequest {
 export type Written =
   | {
       readonly done: true
-      /** The new revision of each changed record; undefined for one that was removed. */
+      /** The new revision of each changed record; undefined for a removed record. */
       readonly revisions: readonly (number | undefined)[]
-      /** What became of each post: each was created. */
+      /** The outcome of each post: each was created. */
       readonly posted: readonly Posted[]
     }
   /**

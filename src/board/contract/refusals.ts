@@ -1,8 +1,8 @@
-/** What refusals say: each reason has one class and one sentence, whichever backend refuses. */
+/** The errors of refusals: each reason has one class and one sentence, whichever backend refuses. */
 import { ClaimLost, Duplicate, type JobboardError, LimitsChanged, NotFound, Unclaimable } from '../../core/errors.ts'
 
 /**
- * Why an operation was refused.
+ * The reason why an operation was refused.
  *
  * | `why` | the operation | what the board has |
  * |---|---|---|
@@ -11,7 +11,7 @@ import { ClaimLost, Duplicate, type JobboardError, LimitsChanged, NotFound, Uncl
  * | `paused` | a claim | a pause |
  * | `waits` | a claim | a job on which this one depends |
  * | `resource` | a claim | another job with the resource |
- * | `limits` | a claim, tokens | other limits than those that were read |
+ * | `limits` | a claim, tokens | other limits than the claim has read |
  * | `lost` | a settlement | no such claim any more |
  * | `over` | a settlement, an operation of a session | another session, or none |
  * | `not in trash` | a restoration, a purge | no such entry any more |

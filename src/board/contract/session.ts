@@ -21,7 +21,7 @@ export interface BackendSession {
   isAlive(session: string): boolean
   /**
    * Returns for how many milliseconds this board's session is certain to be alive, without a request; undefined without a session, and
-   * infinite for one that lasts as long as its process.
+   * infinite for a session that lasts as long as its process.
    */
   leftMs(): number | undefined
 }
@@ -39,7 +39,7 @@ export interface BackendClock {
   /** The clock for delays and deadlines of the board's jobs; by default the clock of the process. */
   readonly alarms?: AlarmClock
   /**
-   * Returns the time of the clock that delays are counted by, in milliseconds since 1970: the servers' clock, or that of this machine
+   * Returns the time of the clock that delays are counted by, in milliseconds since 1970: the servers' clock, or this machine's clock
    * until an answer has shown the servers'.
    */
   now(): number

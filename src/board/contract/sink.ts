@@ -1,4 +1,4 @@
-/** What a backend reports to its board. */
+/** The reports of a backend to its board. */
 import type { ClaimOrderKey } from '../model/claim-order.ts'
 import type { RecordName } from '../model/record.ts'
 
@@ -42,8 +42,9 @@ export interface BackendSink {
 }
 
 /**
- * `notificationMissed`: changes were read that no notification had announced (`backends/notification-canary.ts`). `notificationsArrive`:
- * notifications arrive again. `backendStopped`: a server process was asked to end, and did not.
+ * An event about the health of a backend. `notificationMissed`: changes were read that no notification had announced
+ * (`backends/notification-canary.ts`). `notificationsArrive`: notifications arrive again. `backendStopped`: a server process was asked to
+ * end, and did not.
  */
 export type HealthEvent = 'notificationMissed' | 'notificationsArrive' | 'backendStopped'
 
@@ -73,8 +74,8 @@ export interface QueueKey extends ClaimOrderKey {
 }
 
 /**
- * `connected`: operations succeed. `disconnected`: no operation succeeds, claims are still held. `lost`: the session has ended,
- * and with it every claim that it held; a new session with another id follows. `closed`: the backend is closed.
+ * The state of a session. `connected`: operations succeed. `disconnected`: no operation succeeds, claims are still held. `lost`: the
+ * session has ended, and with it every claim that it held; a new session with another id follows. `closed`: the backend is closed.
  */
 export type SessionState = 'connected' | 'disconnected' | 'lost' | 'closed'
 

@@ -34,13 +34,13 @@ export type DiscardRequest = {
   readonly revision: number
   readonly posting: Posting
   readonly cancelRequested: boolean
-  /** As in {@link Settlement}. */
+  /** The entry that the end of the job adds to the history, as in `Settlement`. */
   readonly history?: HistoryEntry
   /** The time that the trash shows, of an entry that is copied from another board; the time of the transaction by default. */
   readonly at?: Date
 } & TrashReason
 
-/** Why a job is in the trash. */
+/** The reason why a job is in the trash. */
 export interface TrashReason {
   readonly reason: string
   readonly failure?: Failure
@@ -51,7 +51,7 @@ export interface RestoreOptions {
   readonly after?: readonly Dependency[]
 }
 
-/** What became of a restoration: `gone` are the ids of jobs that have left the board, on which the job would depend. */
+/** The outcome of a restoration. `gone`: the ids of jobs that have left the board, on which the job would depend. */
 export type RestoreOutcome =
   | { readonly restored: true }
   | { readonly restored: false; readonly gone: readonly string[] }

@@ -1,4 +1,4 @@
-/** Finds the rule for a key: the limit of the key itself, else that of the pattern with the longest prefix; and its holds. */
+/** Finds the rule for a key: the limit of the key itself, else the limit of the pattern with the longest prefix; and its holds. */
 import { PatternMap } from '../../core/collections/pattern-map.ts'
 import { defined } from '../../core/options.ts'
 import type { LimitOrigin, LimitRule, LimitRules } from '../model/limits.ts'

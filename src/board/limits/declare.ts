@@ -92,7 +92,7 @@ interface LimitDeclaration {
   readonly applyRates: (key: string) => Promise<void>
 }
 
-/** Sets the limits that a program declares, and removes those that it no longer declares. */
+/** Sets the limits that a program declares, and removes the limits that it no longer declares. */
 export async function writeDeclaredLimits(
   wanted: readonly WantedLimit[],
   declaration: LimitDeclaration,
@@ -105,7 +105,7 @@ export async function writeDeclaredLimits(
     report[outcome === 'marked' ? 'edited' : outcome].push(key)
     if (outcome === 'put') await applyRates(key)
   }
-  // This release is older than one that declares limits, and does not know which: so it must not prune.
+  // A newer release declares limits, too, and this one does not know which: so it must not prune.
   if (!prune || report.newer.length > 0) return report
   const newest = Math.max(0, ...wanted.map(({ version }) => version))
   for (const { id } of await store.list()) {
@@ -117,7 +117,7 @@ export async function writeDeclaredLimits(
   return report
 }
 
-/** Sets a declared limit, unless the one on the board stays. Returns the outcome. */
+/** Sets a declared limit, unless the limit on the board stays. Returns the outcome. */
 async function putLimit(
   { key, version, settings }: WantedLimit,
   { owner, by, store }: LimitDeclaration,

@@ -174,7 +174,7 @@ export class LimitBook {
   }
 }
 
-/** Returns the rules without those of keys that are stopped. */
+/** Returns the rules without the rules of keys that are stopped. */
 function withoutStops(rules: LimitRules): LimitRules {
   return {
     isEmpty: rules.isEmpty,

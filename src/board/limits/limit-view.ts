@@ -17,7 +17,7 @@ export interface LimitView {
   /** Set for a pattern whose keys take turns. */
   readonly fair?: true
   /**
-   * The keys of which claims have taken slots or tokens, at most 1,000. A key stays in the list until its tokens have come back. With
+   * The keys whose slots or tokens claims have taken, at most 1,000. A key stays in the list until its tokens have come back. With
    * `waiting`, also the keys of jobs that wait.
    */
   readonly keys?: readonly LimitKeyUse[]

@@ -52,7 +52,7 @@ export interface TakeOptions {
 export interface ResumedLimit {
   /** Whether the key was held. */
   readonly wasHeld: boolean
-  /** What still stops the key; empty if its jobs start as its limit permits. */
+  /** The stops that still apply to the key; empty if its jobs start as its limit permits. */
   readonly stops: readonly LimitStop[]
 }
 
@@ -115,7 +115,7 @@ export class Limits {
 
   /**
    * Sets the limit of a key or pattern, in place of the former one. Running jobs continue. One limit applies to a key: its own, otherwise
-   * that of the longest matching pattern. If conductors declare a limit of the key, this one stays until their declaration changes.
+   * the limit of the longest matching pattern. If conductors declare a limit of the key, this one stays until their declaration changes.
    *
    * @param options.by the person or program that sets it; the name of this process by default
    * @throws InvalidArgument; UnsupportedCapability, NotConnected, OutcomeUnknown

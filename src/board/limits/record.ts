@@ -19,8 +19,8 @@ export interface LimitRecord {
   readonly by: string
   readonly at: number
   /**
-   * The mark of a declaration; absent if no program declares the limit. The digest is that of the declared settings: those of the record
-   * differ from it after a change at run time.
+   * The mark of a declaration; absent if no program declares the limit. The digest is of the declared settings: the
+   * settings of the record differ from these after a change at run time.
    */
   readonly declared?: { readonly owner: string; readonly version: number; readonly digest: string }
 }

@@ -9,7 +9,7 @@ import { type LimitRecord, MAX_PERIOD_MS } from './record.ts'
 /** The maximum number of starts in a millisecond: no board starts more. */
 const MAX_STARTS_PER_MS = 1_000
 
-/** The settings of a limit, of which there is at least one. */
+/** The settings of a limit. At least one of them is set. */
 export interface LimitSettings {
   /** The number of jobs of the key that may run at once; 0 starts none. */
   readonly concurrency?: number

@@ -13,7 +13,7 @@ export interface LimitStop {
 }
 
 /**
- * Returns the limits and holds that stop a key or pattern: its own, those of patterns that it matches, and for a pattern those of its keys.
+ * Returns the limits and holds that stop a key or pattern: its own, the stops of patterns that it matches, and for a pattern the stops of its keys.
  *
  * @param views all limits and holds of the board
  */

@@ -141,7 +141,7 @@ export class TokenTaker {
     } catch (error) {
       if (!(error instanceof LimitsChanged)) throw error
       await book.refresh()
-      // The read was answered by a server that lags behind the one that has refused: thrown, so that a pause comes first.
+      // The server that answered the read lags behind the server that has refused: the error is thrown, so that a pause comes first.
       if (book.revision === revision) throw error
       return undefined
     }

@@ -1,5 +1,5 @@
 /**
- * Counts the jobs that wait, by the keys of their limits. It counts the jobs of the board and not those of the queue of this process: a
+ * Counts the jobs that wait, by the keys of their limits. It counts the jobs of the board and not the queue of this process: a
  * process that claims nothing has no queue, and on a long board the queue contains only the window. A process that views the whole board
  * counts in memory. Another one reads postings, at most {@link MAX_COUNTED_JOBS}.
  */

@@ -4,11 +4,11 @@
  * | where | resources, limits | key |
  * |---|---|---|
  * | posted with the flow's code | the union of what the flow declares and what the caller names | the declared one; another is refused |
- * | a schedule that is put with the flow's code | the same, for the store of the schedule | that of the schedule, by its `overlap` |
+ * | a schedule that is put with the flow's code | the same, for the store of the schedule | the key of the schedule, by its `overlap` |
  * | posted by name | what the caller names | what the caller names |
  * | claimed by a conductor | what is missing is added, before the flow runs | not checked |
  *
- * `limits: 'none'` of a caller stays: such a job keeps no limit at all, not even that of its flow.
+ * `limits: 'none'` of a caller stays: such a job keeps no limit at all, not even the limit of its flow.
  */
 import { InvalidArgument, JobboardError } from '../../core/errors.ts'
 import { nameFault } from '../../core/texts.ts'
@@ -70,7 +70,8 @@ export function assertFixedPosting(flow: AnyFlow): void {
 /**
  * Returns the options of a post, with the defaults of the flow and what it declares.
  *
- * @throws InvalidArgument for a key other than the declared one, or with another window or `on`; InvalidPosting for resources or limits of the caller that are not valid
+ * @throws InvalidArgument for a key other than the declared one, or with another window or `on`; InvalidPosting for resources or limits of the caller
+ * that are not valid
  */
 export function withFlowPosting(flow: AnyFlow, store: object, options: PostOptions): PostOptions {
   const { resources: _, key: __, limits: ___, ...defaults } = flow.posting ?? {}

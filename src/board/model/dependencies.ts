@@ -17,7 +17,7 @@ import { shortenText } from '../../core/texts.ts'
 /** The greatest number of dependencies of a job: each is a step of the transaction that posts it. */
 export const MAX_DEPENDENCIES = 1_000
 
-/** When a dependency is met: when the other job is done, or also when it is in the trash. */
+/** The end of the other job that meets a dependency. `done`: it is done. `settled`: it is done, or in the trash. */
 export type DependencyEnd = 'done' | 'settled'
 
 /** A job after which another one is run: its uuid or reference, or an object with it, such as a `Job`. */

@@ -46,8 +46,8 @@ export interface JobEntry {
   /** Whether this process posted the job during a resync: a listing without it may be older than the post. */
   postedDuringResync: boolean
   /**
-   * How the job entered the view. `posted` is not emitted for jobs that were on the board before the view was opened (`earlier`), nor for
-   * those that entered it by a change after their post (`late`). A field, because a set of all jobs of a long board takes long to fill.
+   * The way in which the job entered the view. `posted` is not emitted for jobs that were on the board before the view was opened (`earlier`), nor
+   * for jobs that entered it by a change after their post (`late`). A field, because a set of all jobs of a long board takes long to fill.
    */
   entered: 'posted' | 'late' | 'earlier'
   /** The message of the error that was reported when it could not be read, so that each error is reported once. */
@@ -63,7 +63,7 @@ export interface JobEntry {
   endDeferred: Deferred<'COMPLETE' | 'TRASHED'> | undefined
   /** A reference to an object that lives as long as a `Job` of this entry that a user may read: see {@link keepEntry}. */
   holder: WeakRef<object> | undefined
-  /** Keeps the entry current; it is that of the board object to which the entry belongs. */
+  /** Keeps the entry current; it is the follower of the board object to which the entry belongs. */
   readonly follower: EntryFollower | undefined
 }
 
@@ -98,8 +98,8 @@ export interface QueueEntry extends ClaimOrderKey {
 }
 
 /**
- * `delayed`: its delay is not over, and no job waits for it. `waiting`: it waits in the lines of its resources. `claimed`: it
- * and its resources are claimed, here or elsewhere.
+ * The state of a job in the queue. `delayed`: its delay is not over, and no job waits for it. `waiting`: it waits in the lines of its resources.
+ * `claimed`: it and its resources are claimed, here or elsewhere.
  */
 export type QueueState = 'delayed' | 'waiting' | 'claimed'
 

@@ -1,5 +1,5 @@
 /**
- * The expiry of jobs that nobody starts: `expiresAfter` of a posting.
+ * The expiry of jobs that are not started in time: `expiresAfter` of a posting.
  *
  * The time counts from the post, by the board's clock. It ends with the first claim: a job that has run once never expires. A job that is
  * restored from the trash is posted anew, so its time counts anew.
@@ -7,7 +7,7 @@
 import { InvalidPosting } from '../../core/errors.ts'
 import { type Duration, toMilliseconds } from '../../core/time.ts'
 
-/** The flow of the jobs by which holds are made. No conductor knows it. */
+/** The flow of the jobs that hold resources for a caller. No conductor knows it. */
 export const HOLD_FLOW = 'jobboard/hold'
 
 /** The age at which a job that is reserved for its poster goes to the trash, if the poster has died. */
@@ -40,7 +40,7 @@ export function expiryTime({ posting, postedAt }: ExpiringJob): number | undefin
   return canExpire(posting) ? postedAt + (posting.expiresAfter ?? 0) : undefined
 }
 
-/** Returns whether nobody has started the job in time. @param now the time in milliseconds on the board's clock */
+/** Returns whether the job was not started in time. @param now the time in milliseconds on the board's clock */
 export function isOverdue(job: ExpiringJob, now: number): boolean {
   return (expiryTime(job) ?? Number.POSITIVE_INFINITY) <= now
 }
@@ -52,7 +52,7 @@ export function listReservedFor(
   return new Set(jobs.flatMap(({ posting }) => posting.reservedFor ?? []))
 }
 
-/** Returns whether the job expires if nobody starts it. */
+/** Returns whether the job expires if it is not started. */
 export function canExpire({ runs, expiresAfter }: ExpiringPosting): boolean {
   return runs === 0 && expiresAfter !== undefined
 }
@@ -63,7 +63,7 @@ export function expiryReason({ expiresAfter = 0 }: Pick<ExpiringPosting, 'expire
   return `${REASON_PREFIX}${expiresAfter / size} ${unit}`
 }
 
-/** Returns whether a job is in the trash because nobody started it in time. */
+/** Returns whether a job is in the trash because it was not started in time. */
 export function isExpired({
   posting,
   reason,

@@ -36,7 +36,7 @@ export function isKnownToAny(work: FlowReference, conductors: readonly Entity[])
   return conductors.length === 0 || conductors.some((conductor) => mayKnowFlow(conductor, work))
 }
 
-/** Returns whether the conductor may know the flow: one that does not list its flows, or their versions, may. */
+/** Returns whether the conductor may know the flow: a conductor that does not list its flows, or their versions, may. */
 function mayKnowFlow({ metadata }: Entity, { flow, version }: FlowReference): boolean {
   const { flows, versions } = metadata
   if (Array.isArray(flows) && !flows.some((known) => known === flow || Object(known).name === flow)) return false

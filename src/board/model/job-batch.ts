@@ -1,6 +1,6 @@
 /**
- * Batches: groups of jobs that are counted to their ends. Each transaction that ends a job of a batch counts it, and the one that ends the last
- * job ends the batch and posts its callback. A backend keeps the definition of a batch as bytes, and counts itself:
+ * Batches: groups of jobs that are counted to their ends. Each transaction that ends a job of a batch counts it. The transaction that ends
+ * the last job ends the batch and posts its callback. A backend keeps the definition of a batch as bytes, and counts itself:
  *
  * | number | changes |
  * |---|---|
@@ -22,7 +22,7 @@ import { anything, fieldsOf, isCount, parseStored, text, time } from './stored.t
 /** The number of ended batches that a board keeps; of the others it keeps all. */
 export const MAX_ENDED_BATCHES = 1_000
 
-/** What a batch is: never changed. */
+/** The definition of a batch. It is never changed. */
 export interface BatchDefinition {
   readonly uuid: string
   /** The name for people, which need not be unique. */
@@ -46,7 +46,7 @@ export interface BatchCounts {
   readonly open: number
 }
 
-/** Where a batch is in its life. */
+/** The fields of a batch that its seal, its cancellation, its end and its reopening change. */
 export interface BatchStatus {
   /** Whether only jobs of the batch can add jobs to it. */
   readonly sealed: boolean
@@ -65,10 +65,10 @@ export interface StoredBatch extends BatchCounts, BatchStatus {
   readonly bytes: Uint8Array
 }
 
-/** `open`: not sealed. `running`: sealed. The others: as it has ended, or `cancelled` from the request on. */
+/** The state of a batch. `open`: not sealed. `running`: sealed. The others: as it has ended, or `cancelled` from the request on. */
 export type BatchState = 'open' | 'running' | 'done' | 'failed' | 'cancelled'
 
-/** Why a callback was posted: the field `endedBatch` of its details. */
+/** The end of the batch for which a callback was posted: the field `endedBatch` of its details. */
 export interface EndedBatchDetails extends Omit<BatchCounts, 'open'> {
   readonly uuid: string
   readonly name: string
@@ -118,7 +118,7 @@ export function decodeBatch(uuid: string, bytes: Uint8Array): BatchDefinition {
 
 /**
  * Returns the job that the end of a batch posts; undefined for none. Its uuid follows from the batch and the generation, so that it is the same
- * whoever makes it.
+ * whichever process makes it.
  */
 export function toBatchCallback(
   { uuid, name, onDone, onFailed }: BatchDefinition,
@@ -134,7 +134,7 @@ export function toBatchCallback(
   }
 }
 
-/** Returns the batch of a job for its tasks: the one that counts it, or the one whose end has posted it. */
+/** Returns the batch of a job for its tasks: the batch that counts it, or the batch whose end has posted it. */
 export function toBatchRun({
   batch,
   details,

@@ -22,8 +22,8 @@ export interface KeyOptions {
   /** The idempotency window: the time after the post for which the key stays taken, also when the job has left the board. */
   readonly for?: Duration
   /**
-   * What becomes of a post whose key is taken: with `ignore`, the default, nothing is posted; with `replace`, it replaces the posting of a
-   * job that nobody has claimed yet.
+   * The handling of a post whose key is taken: with `ignore`, the default, nothing is posted; with `replace`, it replaces the posting of a
+   * job that no owner has claimed yet.
    */
   readonly on?: OnTakenKey
 }
@@ -33,7 +33,7 @@ export type PostKey = string | KeyOptions
 
 export type OnTakenKey = 'ignore' | 'replace'
 
-/** Why a post with a key has posted nothing: its job waits, or runs or has run, or has left the board within the window of the key. */
+/** The reason why a post has posted nothing: the job with its key waits, or runs or has run, or has left the board within the key's window. */
 export type KeyTakenReason = 'waiting' | 'running' | 'window'
 
 /** The fields of a posting that its key has. */
@@ -42,7 +42,7 @@ interface KeyFields {
   readonly keyFor?: number
 }
 
-/** What a key may be, for messages. */
+/** The forms of a key, for messages. */
 const KEY_FORMS = "a non-empty string, or { name, for, on }, such as { name: 'sync fedora', for: '10m' }"
 
 /** Returns the key with its options, without undefined ones. @throws InvalidPosting, InvalidArgument for what is no key with options */

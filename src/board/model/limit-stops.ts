@@ -4,7 +4,7 @@ import { toDate } from '../../core/time.ts'
 import type { LimitRule } from './limits.ts'
 
 /**
- * Returns whether no job of the key starts until somebody changes a setting: the key was stopped, or permits 0 jobs at once. False if this
+ * Returns whether no job of the key starts until a setting is changed: the key was stopped, or permits 0 jobs at once. False if this
  * release cannot read the setting.
  */
 export function isStopped({ heldUntil, hold, concurrency }: LimitRule): boolean {

@@ -18,7 +18,7 @@ import { toDate } from '../../core/time.ts'
 
 /** The greatest length of a key, in characters: it is the id of a record. */
 export const MAX_LIMIT_KEY_LENGTH = 512
-/** The greatest number of keys of a job, besides that of its flow: each is a step of the claim's transaction. */
+/** The greatest number of keys of a job, besides the key of its flow: each is a step of the claim's transaction. */
 const MAX_LIMIT_KEYS = 32
 /** The greatest number of tokens that a job takes. */
 const MAX_COST = 1_000_000
@@ -30,7 +30,7 @@ const ROUNDING_MS = 0.0005
 /** A key of a job, and the tokens that its start takes; 1 by default. */
 export type PostLimit = string | { readonly key: string; readonly cost?: number }
 
-/** The limits of a posting: keys with the tokens they take; `none` for a job that takes none, not even that of its flow. */
+/** The limits of a posting: keys with the tokens they take; `none` for a job that takes none, not even the limit of its flow. */
 export type StoredLimits = readonly LimitCost[] | 'none'
 
 export interface LimitCost {
@@ -63,7 +63,7 @@ export interface ClaimRate extends TokenRate {
 /** The tokens that were taken of a key. */
 export interface TakenTokens {
   readonly arrivalMs: number
-  /** The rate by which they were taken; undefined if it is not known: then it counts as the one that is set now. */
+  /** The rate by which they were taken; undefined if it is not known: then the present rate counts. */
   readonly rate: TokenRate | undefined
 }
 
@@ -79,7 +79,7 @@ export function flowLimitKey(flow: string): string {
   return `flow/${flow}`
 }
 
-/** Returns the keys of a job and their costs, that of its flow first. A key that is named twice has the greater cost. */
+/** Returns the keys of a job and their costs, the key of its flow first. A key that is named twice has the greater cost. */
 export function toLimitCosts(posting: {
   readonly limits?: StoredLimits
   readonly details: { readonly flow?: string }
@@ -133,7 +133,7 @@ export interface TokenRequest {
   readonly key: string
   /** The revision of the limits by which the rate was found: at another one nothing is taken. */
   readonly revision: number
-  /** The rate of the key; absent for a key without one, of which only the revision is checked. */
+  /** The rate of the key; absent for a key without a rate: then only the revision is checked. */
   readonly rate?: TokenRate
   /**
    * The tokens that each call takes, for at most {@link MAX_CALLS_PER_REQUEST} calls. Empty to only apply a new rate to the tokens that
@@ -149,7 +149,7 @@ export const MAX_CALLS_PER_REQUEST = 100
 export interface TokensTaken {
   /** The number of calls whose tokens were taken: the first ones. */
   readonly taken: number
-  /** The time from which the next call's tokens are free, in milliseconds since 1970; absent if those of all calls were taken. */
+  /** The time from which the next call's tokens are free, in milliseconds since 1970; absent if the tokens of all calls were taken. */
   readonly until?: number
 }
 
@@ -222,7 +222,7 @@ export function isLimitOf(keyOrPattern: string, key: string): boolean {
   return keyOrPattern === key || (keyOrPattern.endsWith('*') && key.startsWith(keyOrPattern.slice(0, -1)))
 }
 
-/** Who has held a key, or has set that it permits no job. */
+/** The origin of a hold or of a concurrency of 0: who has set it, when and why. */
 export interface LimitOrigin {
   /** The key, or the pattern that it matches, as it was named. */
   readonly id: string
@@ -241,9 +241,9 @@ export interface LimitRule {
   readonly fair?: string
   /** The time until which no job of the key starts, in milliseconds since 1970; infinite for a key that is stopped. */
   readonly heldUntil?: number
-  /** Who holds the key for the longest time; absent where no hold is set, and where one cannot be read here. */
+  /** The origin of the longest hold of the key; absent where no hold is set, and where one cannot be read here. */
   readonly hold?: LimitOrigin
-  /** Who has set a concurrency of 0; absent with any other. */
+  /** The origin of a concurrency of 0; absent with any other. */
   readonly closed?: LimitOrigin
 }
 
@@ -258,7 +258,7 @@ export interface LimitUse {
   readonly rate?: TokenRate
 }
 
-/** The maximum number of keys of which {@link LimitUse} is returned at once. */
+/** The maximum number of keys whose {@link LimitUse} is returned at once. */
 export const MAX_USED_KEYS = 1_000
 
 /** The limits and holds of keys as they are set now. */
@@ -304,7 +304,7 @@ export function limitReachedError(
   untilMs: number | undefined,
 ): LimitReached {
   const { key = 'unknown', concurrency = 0 } = want ?? {}
-  // A date has whole milliseconds: one that is rounded down would be too early.
+  // A date has whole milliseconds: a date that is rounded down would be too early.
   const until = untilMs === undefined ? undefined : toDate(Math.ceil(untilMs))
   const why =
     until === undefined

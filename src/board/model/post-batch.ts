@@ -54,14 +54,14 @@ export function closedBatchError(
   return new InvalidState(`job ${job.uuid} (${job.name}): batch ${batch} ${why}`)
 }
 
-/** Returns the error of a restoration of a job whose uuid is that of an open job of its batch: a batch counts its open jobs by their uuids. */
+/** Returns the error of a restoration of a job if an open job of its batch has the same uuid: a batch counts its open jobs by their uuids. */
 export function duplicateRestoreError(batch: string, job: NamedJob): Duplicate {
   return new Duplicate(
     `job ${job.uuid} (${job.name}): a job with this uuid is open in batch ${batch}; restore it when that one has ended`,
   )
 }
 
-/** Returns the error of a post whose uuid is that of an open job of the batch. */
+/** Returns the error of a post if an open job of the batch has the same uuid. */
 export function duplicateMemberError(batch: string, job: NamedJob): Duplicate {
   return new Duplicate(
     `job ${job.uuid} (${job.name}): a job with this uuid is open in batch ${batch}; nothing was posted`,

@@ -34,7 +34,7 @@ import { isCount, isDuration } from './stored.ts'
 
 /** The newest version of the posting's layout. A larger one was written by a newer release, and is left to processes that can read it. */
 const NEWEST_FORMAT = 4
-/** The version of most postings. Those with dependencies have the next one: a release that does not know them would run the job at once. */
+/** The version of most postings. Postings with dependencies have the next version: a release that does not know them would run the job at once. */
 export const POSTING_FORMAT = 1
 const FORMAT_WITH_DEPENDENCIES = 2
 /** The version of postings in batches: a release that does not know them would not count the end of the job. */
@@ -65,7 +65,7 @@ export interface Posting {
   readonly size: Size
   /** The resources that the job owns while it runs. */
   readonly resources?: Resources
-  /** The limits that the job keeps, besides that of its flow. */
+  /** The limits that the job keeps, besides the limit of its flow. */
   readonly limits?: StoredLimits
   /** The number of times that resources or limits were added, because a conductor claimed the job without what its flow declares. */
   readonly amended?: number
@@ -142,7 +142,7 @@ export interface PostOptions {
   readonly limits?: readonly PostLimit[] | 'none'
   /**
    * The key of the job. At most one job with a key is on the board: posting it again resolves to the existing job. With `{ name, for }` the key
-   * stays taken for that time after the post, also when the job has left the board; with `on: 'replace'` a job that nobody has claimed yet
+   * stays taken for that time after the post, also when the job has left the board; with `on: 'replace'` a job that no owner has claimed yet
    * gets the posting of the newest post.
    */
   readonly key?: PostKey
@@ -156,7 +156,7 @@ export interface PostOptions {
   /** The time after the post before which the job is not claimed. */
   readonly delay?: Duration
   /**
-   * The time after the post, by the board's clock, after which the job goes to the trash if nobody has started it; by default it waits for
+   * The time after the post, by the board's clock, after which the job goes to the trash if it was not started; by default it waits for
    * ever. A job that has run once never expires.
    */
   readonly expiresAfter?: Duration
@@ -433,7 +433,7 @@ export function toCountedBytes(bytes: Uint8Array, encoding: Encoding): number {
 /** Encodes the fields that change with each claim, for a board that stores them separately. */
 export function encodeLife(posting: Posting, encoding: Encoding): Uint8Array {
   const { runs, attempts, delay, size, amended, resources, limits, replacedAfter, keyFor, expiresAfter } = posting
-  // They differ from those of the post only where some were added.
+  // The resources and limits differ from the posted ones only where some were added.
   const added = amended === undefined ? {} : defined({ amended, resources, limits })
   // A restoration changes them, where another post had replaced the first one.
   const times = replacedAfter === undefined ? {} : defined({ replacedAfter, keyFor, expiresAfter })

@@ -25,7 +25,7 @@ export interface RecordName {
 /** The kinds of the records by which claims are limited: a change of one gives the board another revision of its limits. */
 export const LIMIT_KINDS = ['limit', 'limit-hold'] as const
 
-/** Whether the changes include one of {@link LIMIT_KINDS}. */
+/** Returns whether the changes include one of {@link LIMIT_KINDS}. */
 export function changesLimits(changes: readonly RecordName[]): boolean {
   return changes.some(({ kind }) => LIMIT_KINDS.some((limiting) => limiting === kind))
 }

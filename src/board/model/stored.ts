@@ -1,12 +1,12 @@
 /**
- * Checks values that another process has stored. Anybody who can write to the servers can store any value, so each kind of record has one
+ * Checks values that another process has stored. Every client that can write to the servers can store any value, so each kind of record has one
  * check of all its parts. All code that reads the record relies on this check.
  */
 import { toFields } from '../../core/codec.ts'
 import { InvalidPosting } from '../../core/errors.ts'
 import { isTime } from '../../core/time.ts'
 
-/** Returns the value as a `T`, with the known parts only: an unchecked part could break the code that shows it. @throws InvalidPart */
+/** A function that returns a value as a `T`, with its known parts only: an unchecked part could break later code. @throws InvalidPart */
 export type Parser<T> = (value: unknown) => T
 
 /** The path of the first part of a value that is not valid; empty for the value itself. */

@@ -1,4 +1,4 @@
-/** Lists the unclaimed jobs of the view that have an expiry: those that still wait, by its time, and those that have expired. */
+/** Lists the unclaimed jobs of the view that have an expiry: the waiting jobs, by the time of their expiry, and the expired jobs. */
 import { compareNumbers } from '../../core/time.ts'
 import { compareIds } from '../model/claim-order.ts'
 import type { JobEntry, QueueEntry } from '../model/entry.ts'

@@ -19,7 +19,7 @@ export interface LimitGroup {
   /** The key without room under which the group is parked; undefined if it is open. */
   parkedUnder: KeyLine | undefined
   /**
-   * The key by which the group takes turns with those of other keys of a fair pattern; undefined if no pattern is fair. The key and its
+   * The key by which the group takes turns with groups of other keys of a fair pattern; undefined if no pattern is fair. The key and its
    * pattern do not change while the group is in a list.
    */
   fairKey: KeyLine | undefined
@@ -57,8 +57,8 @@ export interface KeyLine {
 export type Contender = LimitGroup | FairTurns
 
 /**
- * Groups in the claim order of their first jobs. The groups of a fair pattern take turns, and have one place in this order, that of the
- * first of all their jobs.
+ * Groups in the claim order of their first jobs. The groups of a fair pattern take turns, and have one place in this order: the
+ * place of the first of all their jobs.
  */
 export class GroupList implements Iterable<Contender> {
   readonly #contenders = new SortedList<Contender>(compareHeads)
@@ -112,7 +112,7 @@ const SORTED_FROM = 32
 
 /**
  * The groups of one fair pattern in a list, by their keys: a key has one turn, however many groups and jobs it has. Among keys with jobs of
- * the same priority, the one with the fewest running jobs goes first. If several have as few, it is the one that has not started a job for
+ * the same priority, the key with the fewest running jobs goes first. If several have as few, it is the key that has not started a job for
  * the longest time. So a key with many short jobs does not keep the others of its pattern waiting.
  */
 export class FairTurns implements Iterable<FairKey> {

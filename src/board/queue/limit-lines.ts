@@ -11,7 +11,7 @@
  * are opened, as many as there is room for. More groups are opened only if a caller accepts none of their jobs. A group that also waits for
  * another key is parked under that key, and takes none of the room.
  *
- * If a job costs more tokens than are free, the key keeps its tokens for it, and the jobs behind it get none, also those of other groups:
+ * If a job costs more tokens than are free, the key keeps its tokens for it, and the jobs behind it get none, also jobs of other groups:
  * otherwise it would never start.
  *
  * Only the transaction of a claim decides. If others have taken slots or tokens meanwhile, a claim is refused, and nothing else happens.
@@ -30,7 +30,7 @@ import { SortedList } from './sorted.ts'
 /** The pause before a key is tried again after a refused claim, if this process does not know when the key has room. */
 const REFUSED_PAUSE_MS = 50
 
-/** The key because of which a job does not start. */
+/** The key that keeps a job from starting. */
 export interface LimitBlocker {
   readonly key: string
   readonly rule: LimitRule

@@ -22,7 +22,7 @@ export interface BlockedKey {
 
 /**
  * Returns the key of the group that has no room for an entry for the longest time; undefined if all keys have room. By default, the entry
- * is the first of the group. While a job waits for a slot, no tokens are kept for it: nobody knows when it will start.
+ * is the first of the group. While a job waits for a slot, no tokens are kept for it: it is not known when it will start.
  */
 export function findBlocked(
   group: LimitGroup,

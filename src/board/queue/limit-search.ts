@@ -1,8 +1,8 @@
 /**
- * Searches the jobs that wait for limits for those that may start now, in claim order. It counts the jobs that were chosen, so that it
+ * Finds which of the jobs that wait for limits may start now, in claim order. It counts the jobs that were chosen, so that it
  * never yields more jobs of a key than the key has room for.
  *
- * The groups of a fair pattern take turns, and count as one: their place in claim order is that of the job whose turn it is. So a job of
+ * The groups of a fair pattern take turns, and count as one: their place in claim order is the place of the job whose turn it is. So a job of
  * another key never waits for a job that was posted after it.
  */
 import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'

@@ -78,7 +78,7 @@ export class Turns {
     this.#add(jobs)
   }
 
-  /** Adds the keys that may go before the first one that waits: the jobs that were chosen can only move a key back. */
+  /** Adds the keys that may go before the first waiting key: the jobs that were chosen can only move a key back. */
   #addNext(): void {
     while (!this.#next.done) {
       const { value: key } = this.#next

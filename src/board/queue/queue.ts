@@ -71,7 +71,7 @@ export class ClaimQueue {
   readonly #delayed = new SortedList<QueueEntry>(compareDue)
   readonly #lines = new ResourceLines((place, passes) => this.#onPasses(place, passes))
   readonly #limits = new LimitLines()
-  /** The unclaimed jobs that expire if nobody starts them. An expired job keeps its place until it is in the trash. */
+  /** The unclaimed jobs that expire if they are not started. An expired job keeps its place until it is in the trash. */
   readonly expiring = new ExpiringJobs()
   /** Jobs whose posting is unread here. Their resources are unknown, so later jobs that want any resource wait for them. */
   readonly #unread = new SortedList<JobEntry, HasId>(compareIds)
@@ -81,7 +81,7 @@ export class ClaimQueue {
   readonly #reserved = new Set<JobEntry>()
   /** Keys of the flows whose jobs are set aside: see {@link setAside}. */
   #aside: ReadonlySet<string> = new Set()
-  /** Keys of the flows of which jobs with resources were claimed: see {@link claimedFlows}. */
+  /** Keys of the flows whose jobs with resources were claimed: see {@link claimedFlows}. */
   readonly #claimedFlows = new Set<string>()
   #now = 0
   #size = 0
@@ -194,7 +194,7 @@ export class ClaimQueue {
     return queueEntry?.state === 'waiting' ? this.#limits.keptFor(queueEntry, this.#now) : undefined
   }
 
-  /** Returns the keys of the flows of which jobs with resources were claimed since the last call, here or elsewhere. */
+  /** Returns the keys of the flows whose jobs with resources were claimed since the last call, here or elsewhere. */
   claimedFlows(): ReadonlySet<string> {
     if (this.#claimedFlows.size === 0) return NO_KEYS
     const claimed = new Set(this.#claimedFlows)

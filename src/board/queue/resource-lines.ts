@@ -79,7 +79,7 @@ export class ResourceLines {
     }
   }
 
-  /** Yields the entries of all lines, also those set aside, once for each line. The lines must not change during the iteration. */
+  /** Yields the entries of all lines, also the entries set aside, once for each line. The lines must not change during the iteration. */
   *waitingEntries(): Generator<QueueEntry, void, undefined> {
     for (const line of this.#lines.values()) yield* line.waiting()
   }
@@ -219,7 +219,7 @@ class ResourceLine {
     return reader ?? (isBefore(first, place) ? first.entry : undefined)
   }
 
-  /** The number of entries that wait, including those set aside. */
+  /** The number of entries that wait, including the entries set aside. */
   get #waitingCount(): number {
     return (this.#writers?.size ?? 0) + (this.#readers?.size ?? 0) + (this.#setAside?.size ?? 0)
   }

@@ -16,7 +16,7 @@ import {
 /** A kind of records: its name, its format, and the parser of its values. */
 export interface RecordKind<T extends object> {
   readonly name: string
-  /** The newest format that this release reads, and the one that it writes. */
+  /** The format that this release writes, and the newest that it reads. */
   readonly format: number
   /** The maximum encoded size of a record of this kind, if it is less than the maximum for all records. */
   readonly maxBytes?: number

@@ -21,7 +21,7 @@ export type RecordWatches = Pick<BackendRecords, 'watch' | 'unwatch'>
 export interface RecordViewOptions<T extends object> {
   readonly watches: RecordWatches
   readonly store: RecordStore<T>
-  /** Called for each record that has changed; undefined for one that was removed. */
+  /** Called for each record that has changed; the record is undefined if it was removed. */
   readonly onChange: (id: string, record: ReadRecord<T> | undefined) => void
   readonly onError: (error: Error) => void
   /** Called when the view is disposed of. */

@@ -143,7 +143,7 @@ function listPassed(
   }
   // Only the newest can be posted now: they are found from the end.
   const newest: number[] = []
-  // Both loops have limits that do not depend on the record: anybody may have written it.
+  // Both loops have limits that do not depend on the record: any client may have written it.
   const most = Math.min(policies.max, MAX_CATCH_UP)
   let looks = 0
   let at = rule.last(now, backwards)
@@ -159,7 +159,7 @@ function listPassed(
   return { times: newest, uncounted: times.filter((nominal) => nominal < oldest).length }
 }
 
-/** Returns the window where nobody has set one: a day, and with `latest` not longer than until the following time. */
+/** Returns the window where none is set: a day, and with `latest` not longer than until the following time. */
 function defaultWindow(
   { catchUp }: Pick<SchedulePolicies, 'catchUp'>,
   { newest, rule }: { readonly newest: number; readonly rule: Rule },

@@ -1,4 +1,4 @@
-/** Puts the schedules that a program declares when it starts, and removes those that it no longer declares. */
+/** Puts the schedules that a program declares when it starts, and removes the schedules that it no longer declares. */
 
 import { createHash } from 'node:crypto'
 import { encodePlain } from '../../core/codec.ts'
@@ -53,7 +53,7 @@ export function toDeclaredSchedules(
 }
 
 /**
- * Puts each declared schedule that differs from the one on the board and whose version is not lower. A schedule that was edited at run
+ * Puts each declared schedule that differs from the schedule on the board and whose version is not lower. A schedule that was edited at run
  * time stays as it is until its declaration changes, and a paused one stays paused.
  *
  * @throws InvalidArgument, InvalidPosting, MissingDependencies for an invalid declaration, Duplicate for an id that is declared twice: then

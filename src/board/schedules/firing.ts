@@ -1,6 +1,6 @@
 /**
  * Fires a schedule: one transaction changes the record at its revision and posts the jobs. Of two processes that fire at once, the
- * second is refused by the revision, so each nominal time is decided once, whoever fires, and however often.
+ * second is refused by the revision, so each nominal time is decided once, whichever process fires, and however often.
  *
  * | refused by          | means                                     | then                                           |
  * |---------------------|-------------------------------------------|------------------------------------------------|
@@ -41,8 +41,8 @@ export interface FiringOptions {
 /**
  * Fires the schedule if it is due. Returns undefined if it is not, or if another process was faster.
  *
- * @throws NotConnected, OutcomeUnknown: fire again; nothing is done twice. If the answer to a write was lost that was done, nobody reports
- *   this firing; the record shows it
+ * @throws NotConnected, OutcomeUnknown: fire again; nothing is done twice. If the answer to a write was lost that was done, this firing
+ *   is not reported; the record shows it
  */
 export async function fire(record: BoardRecord<ScheduleRecord>, options: FiringOptions): Promise<Fired | undefined> {
   const { id, value } = record
@@ -74,7 +74,7 @@ export async function fire(record: BoardRecord<ScheduleRecord>, options: FiringO
   return outcome === 'key taken' ? undefined : outcome
 }
 
-/** Pauses a schedule whose rule cannot be computed: nobody would notice that it is tried, and fails, every second. */
+/** Pauses a schedule whose rule cannot be computed: otherwise it would be tried every second, and fail, unnoticed. */
 async function pauseFor(
   { id, revision, value }: BoardRecord<ScheduleRecord>,
   { error, now }: { readonly error: Error; readonly now: number },

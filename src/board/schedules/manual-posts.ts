@@ -1,4 +1,4 @@
-/** Posts jobs of a schedule because somebody asks for them: at the end of a pause, now, or for times that have passed. */
+/** Posts jobs of a schedule on request: at the end of a pause, now, or for times that have passed. */
 import { Duplicate, InvalidArgument } from '../../core/errors.ts'
 import { defined } from '../../core/options.ts'
 import { followsCompletion, toInstant, toOccurrences, Work, zoneOf } from '../../schedule/internal.ts'

@@ -1,4 +1,4 @@
-/** The policies of a schedule, and the check of their ranges: for the options of a program, and for a record that anybody may have written. */
+/** The policies of a schedule, and the check of their ranges: for the options of a program, and for a record that any client may have written. */
 import { InvalidArgument } from '../../core/errors.ts'
 import { defined } from '../../core/options.ts'
 import { type Duration, toMilliseconds } from '../../core/time.ts'
@@ -39,7 +39,7 @@ export interface SchedulePolicyOptions {
   /** The maximum number of times that `all` catches up at once; 100 by default, and at most. */
   readonly max?: number
   /**
-   * What the schedule does when a time comes while an earlier job of it is on the board, even if that job waits for its next attempt. `skip`,
+   * The action when a time comes while an earlier job of the schedule is on the board, even if that job waits for its next attempt. `skip`,
    * the default: it skips the time. `queueOne`, `queueAll`: it posts a job that waits for the earlier job; one such job at most, or one for
    * each time. `cancelPrevious`: it cancels the earlier job. `allow`: both jobs run.
    */

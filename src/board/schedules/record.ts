@@ -53,7 +53,7 @@ export interface ScheduleRecord {
   readonly job: JobTemplate
   readonly policies: SchedulePolicies
   readonly tenant?: string
-  /** Set for a schedule that a program declares when it starts; absent for one that was put at run time. */
+  /** Set for a schedule that a program declares when it starts; absent for a schedule that was put at run time. */
   readonly declared?: { readonly owner: string; readonly version: number; readonly digest: string }
   /** Distinguishes the schedule from an earlier one of the same id. */
   readonly createdAt: number
@@ -65,7 +65,7 @@ export interface ScheduleRecord {
   /** The job whose end decides the next time, with `from: 'completion'`. */
   readonly awaits?: string
   readonly counts: ScheduleCounts
-  /** The number of jobs in a row that were trashed because they failed; 0 after one that did not. */
+  /** The number of jobs in a row that were trashed because they failed; 0 after a job that did not. */
   readonly failuresInRow: number
   /** The newest first. */
   readonly recent: readonly Firing[]
@@ -156,7 +156,7 @@ const SCHEDULE = fieldsOf<Omit<ScheduleRecord, 'job' | 'policies' | 'failuresInR
 })
 
 /**
- * Parses a record that anybody may have written. Its policies have the ranges of a declaration, and its job can be posted.
+ * Parses a record that any client may have written. Its policies have the ranges of a declaration, and its job can be posted.
  *
  * @throws InvalidPosting
  */

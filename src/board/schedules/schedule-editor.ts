@@ -25,7 +25,11 @@ export class ScheduleEditor {
     this.store = host.records.of(SCHEDULES)
   }
 
-  /** Returns the schedule, and takes in the time of the servers. @throws NotFound; IncompatibleVersion, InvalidPosting for a record that cannot be read */
+  /**
+   * Returns the schedule, and takes in the time of the servers.
+   *
+   * @throws NotFound; IncompatibleVersion, InvalidPosting for a record that cannot be read
+   */
   async read(id: string): Promise<BoardRecord<ScheduleRecord>> {
     const found = await this.#find(id)
     if ('error' in found) throw found.error

@@ -33,7 +33,7 @@ export interface ScheduleView {
   readonly failuresInRow?: number
   /** The newest first. */
   readonly recent?: readonly ScheduleFiring[]
-  /** By whom and with which version it is declared; absent for one that was put at run time. */
+  /** By whom and with which version it is declared; absent for a schedule that was put at run time. */
   readonly declared?: { readonly owner: string; readonly version: number }
   readonly error?: Error
 }

@@ -138,7 +138,7 @@ export function withChanges(
   const changed = toPolicies(newSpec, given, `schedule ${id}`)
   const details = store === undefined ? job.details : { ...job.details, store }
   const { name, priority, size, maxAttempts } = job
-  // It is checked as a posting: one that cannot be posted is refused now.
+  // It is checked as a posting: a job that cannot be posted is refused now.
   makePosting({ name, priority, size, maxAttempts, details })
   return { spec: toStoredSpec(newSpec), job: { ...job, details }, policies: changed, ...defined({ tenant }) }
 }

@@ -22,7 +22,7 @@ export interface ScheduledDetails {
   readonly lateMs: number
   /** The number of times just before it that were not run. */
   readonly missed?: number
-  /** Set for a job that somebody has triggered. */
+  /** Set for a job that a caller has triggered. */
   readonly manual?: true
   /** Set for a job of a backfill. */
   readonly backfill?: true
@@ -86,7 +86,7 @@ export function queuedKey(id: string): string {
 }
 
 /**
- * Returns the job for one nominal time. Its uuid follows from the schedule and that time: whoever posts it posts the same job.
+ * Returns the job for one nominal time. Its uuid follows from the schedule and that time: every process posts the same job.
  *
  * @throws InvalidPosting where the record has a job that cannot be posted
  */

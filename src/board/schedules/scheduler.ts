@@ -2,7 +2,7 @@
  * Fires the schedules of a board: keeps the records in memory, arms one alarm for the earliest time, and fires what is due.
  *
  * Every conductor has a scheduler, and none is the leader. So that not all fire at once, each waits a little longer than the one before
- * it, in an order that differs from schedule to schedule (rendezvous hashing of the conductors' names); those that see the new record
+ * it, in an order that differs from schedule to schedule (rendezvous hashing of the conductors' names); conductors that see the new record
  * meanwhile do nothing. The transaction alone makes each time fire once: the order only saves refused transactions.
  */
 import { setImmediate as setImmediatePromise } from 'node:timers/promises'
@@ -20,7 +20,7 @@ import type { ScheduleHost } from './schedule-host.ts'
 import { toScheduledRun } from './scheduled-post.ts'
 import type { Schedules } from './schedules.ts'
 
-/** By how much each conductor waits longer than the one before it in the order of a schedule. */
+/** The time by which each conductor waits longer than the conductor before it in the order of a schedule. */
 const TURN_MS = 50
 const MAX_TURN_MS = 1_000
 /** The age at which the names of the conductors are read again, when a schedule is due. */

@@ -37,7 +37,7 @@ export interface PauseScheduleOptions {
   readonly by?: string
 }
 
-/** `foreign`: another owner has declared it. */
+/** The outcome of a put. `foreign`: another owner has declared the schedule. */
 type PutOutcome = 'put' | 'unchanged' | 'newer' | 'foreign' | 'exists' | 'missing'
 
 /** A schedule to put, and how: `put` creates or replaces, `add` only creates, `edit` only changes. */
@@ -74,8 +74,8 @@ export class Schedules {
   }
 
   /**
-   * Creates a schedule, or changes the one with this id. A new or changed rule never posts jobs for times before the change; a pause stays.
-   * With tenants, a schedule of each; after an error, those before it are put.
+   * Creates a schedule, or changes the schedule with this id. A new or changed rule never posts jobs for times before the change; a pause stays.
+   * With tenants, a schedule of each; after an error, the schedules before it are put.
    *
    * @throws InvalidArgument for an invalid spec; InvalidPosting, MissingDependencies for a store that the flow cannot use
    * @example await board.schedules.put(schedule('poll', { every: '5m' }, poll, {}))
@@ -87,7 +87,7 @@ export class Schedules {
   /**
    * Creates a schedule.
    *
-   * @throws Duplicate if there is one with this id; else as {@link put}
+   * @throws Duplicate if there is a schedule with this id; else as {@link put}
    */
   async add(declared: DeclaredSchedule): Promise<void> {
     const definitions = await toDefinitions(declared)

@@ -19,7 +19,7 @@ import type { EntryFollower, JobEntry } from '../model/entry.ts'
 
 /** The time for which a job is followed at least after a caller has read its state. */
 const TOUCH_MS = 10_000
-/** The time between two rounds, each of which reads the status of all followed jobs. */
+/** The time between two rounds. A round reads the status of all followed jobs. */
 const ROUND_PERIOD_MS = 10_000
 /** The maximum number of jobs in one request. */
 const BATCH = 512

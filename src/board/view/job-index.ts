@@ -75,7 +75,7 @@ export class JobIndex {
   readonly #window: Window | undefined
   readonly #entries = new Map<string, JobEntry>()
   readonly #byUuid = new UuidIndex(() => this.#entries.values())
-  /** Jobs whose posting was never readable here, such as those of a newer release. */
+  /** Jobs whose posting was never readable here, such as postings of a newer release. */
   readonly #unreadable = new Set<JobEntry>()
   /** The number of jobs on the board, where the backend reports it because the view may be a part of the board. */
   #count: number | undefined
@@ -128,7 +128,7 @@ export class JobIndex {
     return this.#byUuid.get(uuid)
   }
 
-  /** Returns whether the entry belongs to this view, and not to that of another board object. */
+  /** Returns whether the entry belongs to this view, and not to the view of another board object. */
   owns(entry: JobEntry): boolean {
     return entry.id !== undefined && (this.#entries.get(entry.id) ?? this.outside.get(entry.id)) === entry
   }
@@ -154,7 +154,7 @@ export class JobIndex {
     this.#isListed = false
   }
 
-  /** Moves all jobs out of the view. Those that this process references are kept as they were last known. */
+  /** Moves all jobs out of the view. The jobs that this process references are kept as they were last known. */
   close(): void {
     for (const entry of [...this.#entries.values()]) {
       this.#moveOutside(entry)
@@ -326,12 +326,12 @@ export class JobIndex {
   }
 
   /**
-   * Applies a listing of the board. The caller has set the bounds of the window to those of the listing.
+   * Applies a listing of the board. The caller has set the bounds of the window to the bounds of the listing.
    *
    * Yields between slices of the listing: in one step, a long board would block the event loop for half a second. Until the end, the
    * caller keeps all changes and applies none. A caller that stops earlier has to list the board again.
    *
-   * @param changes those since the gap; what the first listing shows without one of them has happened before the view was opened
+   * @param changes the changes since the gap; what the first listing shows without one of them has happened before the view was opened
    */
   *applyListing(listing: ViewListing, changes: readonly BoardChange[]): Generator<void, void, undefined> {
     const isFirst = !this.#isListed
@@ -401,7 +401,7 @@ export class JobIndex {
     return status === 'outside' ? 'pinned' : status
   }
 
-  /** A pinned job that is outside the window stays in the view. */
+  /** Keeps a pinned job in the view although it is outside the window. */
   #keepPinned(entry: JobEntry): void {
     this.#setWindowStatus(entry, 'pinned')
     this.#setClaimed(entry, false)
@@ -462,7 +462,7 @@ export class JobIndex {
     this.queue.update(entry)
   }
 
-  /** Emits the first event of a job: for one that entered the view by a claim, `claimed`, which needed the posting. */
+  /** Emits the first event of a job: for a job that entered the view by a claim, `claimed`, which needed the posting. */
   #emitFirst(entry: JobEntry): void {
     if (entry.entered === 'posted') this.#emit('posted', entry)
     else if (entry.entered === 'late' && entry.claimed) this.#emit('claimed', entry)

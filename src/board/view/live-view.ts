@@ -65,7 +65,7 @@ export interface LiveViewOptions {
   readonly signal: AbortSignal
 }
 
-/** How far a view that is being opened has come. */
+/** The progress of the opening of a view. */
 export interface ViewReading {
   /** The number of jobs whose postings are read. */
   readonly read: number
@@ -207,7 +207,7 @@ export class LiveView {
     return this.#isEntered ? this.#index.jobCount : undefined
   }
 
-  /** How far the board has been read since the view was opened; undefined once it is read. */
+  /** The progress of the first read of the board; undefined once it is read. */
   get reading(): ViewReading | undefined {
     if (this.#isEntered) return undefined
     const all = this.isCurrent ? this.#index.jobCount : this.#listed
@@ -261,7 +261,7 @@ export class LiveView {
     return this.#index.getOrCreate(id)
   }
 
-  /** Returns whether the entry belongs to this view, and not to that of another board object. */
+  /** Returns whether the entry belongs to this view, and not to the view of another board object. */
   owns(entry: JobEntry): boolean {
     return this.#index.owns(entry)
   }
@@ -378,7 +378,7 @@ export class LiveView {
     this.#carryOut()
   }
 
-  /** Ends the view: every wait for the end of a job is rejected, also those that start later. */
+  /** Ends the view: every wait for the end of a job is rejected, also waits that start later. */
   close(reason: Error): void {
     clearTimeout(this.#dueTimer)
     this.#subscription.stop()
@@ -481,7 +481,7 @@ export class LiveView {
 
   /**
    * Carries out all effects in their order. A listener may cause further changes, as a post on a memory board does: their effects
-   * follow those that are left, or listeners would receive the events of one job in the wrong order.
+   * follow the effects that are left, or listeners would receive the events of one job in the wrong order.
    */
   #carryOut(): void {
     if (this.#isCarryingOut) return

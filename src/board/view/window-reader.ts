@@ -36,7 +36,7 @@ export interface WindowReaderOptions {
   readonly isCurrent: () => boolean
   /** Returns whether the view must contain the whole board: keys that take turns may have jobs anywhere in claim order. */
   readonly needsWholeBoard: () => boolean
-  /** Called after each read, also after one that failed. */
+  /** Called after each read, also after a failed read. */
   readonly onRead: () => void
   /** Lists the board again. */
   readonly resync: () => void

@@ -21,13 +21,13 @@ export interface ConductorBoard {
    * boards are claimed before jobs of later ones; if one has, the weight of the others is 1.
    */
   readonly weight?: number
-  /** The logbooks of the jobs of this board; those of the conductor by default. */
+  /** The logbooks of the jobs of this board; the conductor's by default. */
   readonly persistence?: string | Persistence
   /**
-   * The schedules that the conductor puts on this board. By default, the first board has those of the conductor, and the others have none.
+   * The schedules that the conductor puts on this board. By default, the first board has the schedules of the conductor, and the others have none.
    */
   readonly schedules?: readonly DeclaredSchedule[] | DeclaredSchedules
-  /** The limits that the conductor sets on this board; those of the conductor by default. */
+  /** The limits that the conductor sets on this board; the conductor's own by default. */
   readonly limits?: DeclaredLimits
   /** The options with which it is opened, where `board` is a URI. */
   readonly options?: Omit<OpenBoardOptions, 'who' | 'log' | 'signal'>

@@ -1,4 +1,4 @@
-/** Opens the boards of a conductor at its start. Those that cannot be reached then are opened later. */
+/** Opens the boards of a conductor at its start. Boards that cannot be reached then are opened later. */
 import { type JobBoard, openBoard } from '../../board/index.ts'
 import { isError, NotConnected } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
@@ -9,7 +9,7 @@ import type { Telemetry } from '../../telemetry/index.ts'
 import type { BoardEntry } from './board-entries.ts'
 
 /**
- * The time for which the start waits for further boards after one is open: jobs of an earlier board are claimed before those of a later
+ * The time for which the start waits for further boards after one is open: jobs of an earlier board are claimed before jobs of a later
  * one.
  */
 const OPEN_TOGETHER_MS = 2_000
@@ -45,7 +45,7 @@ export class BoardSource implements AsyncDisposable {
     return this.#board
   }
 
-  /** The error because of which it could not be opened; undefined while it is open. */
+  /** The error of the last failed opening; undefined while it is open. */
   get fault(): Error | undefined {
     return this.#fault
   }

@@ -138,7 +138,7 @@ export class ClaimLoop {
     const max = await slots.turn(lane, { canAsk: () => this.#canClaim, signal })
     if (max === 0) return
     const waits = slots.isSole(lane) && !burst
-    // The only board needs no slots reserved: nobody else takes them while it waits.
+    // The only board needs no slots reserved: no other board takes them while it waits.
     if (waits) slots.setIdle(lane)
     const claims = await this.#claimNext({ max, signal, ...(waits ? {} : { timeout: 0 }) })
     if (claims === 'nothing') return this.#onNothing(signal)

@@ -66,7 +66,7 @@ export class Slots {
     this.#count = options.count
   }
 
-  /** Adds the lane of a board; its board comes after those that were added before. */
+  /** Adds the lane of a board; its board comes after the boards that were added before. */
   addLane({ weight = 1 }: { readonly weight?: number | undefined } = {}): Lane {
     const lane: Lane = {
       ...{ weight, wake: new Condition(), state: 'out', reserved: 0, pass: 0, connection: 'lost' },

@@ -44,8 +44,8 @@ export interface AtomRequest {
 }
 
 /**
- * What a task under way asks for: tokens of a limit, or that its encoded checkpoint is saved, both with an empty answer; or how the jobs ended
- * after which its job is run, with an encoded answer.
+ * The question of a task under way: for tokens of a limit, or to save its encoded checkpoint, both with an empty answer; or how the jobs
+ * ended after which its job is run, with an encoded answer.
  */
 export type AtomQuestion =
   | { readonly take: { readonly key: string; readonly cost?: number } }

@@ -155,7 +155,7 @@ function openCheckpoint({ atom, checkpoint }: AtomRequest, context: WorkContext)
     last: decode(checkpoint, 'msgpack'),
     save: (value) => {
       const saving = save(value)
-      // A save that nobody waits for is no fault of the process, as in the process of the conductor.
+      // A failed save for which the task does not wait must not end the process: the same holds in the process of the conductor.
       saving.catch(() => undefined)
       return saving
     },

@@ -19,7 +19,7 @@ import { type AtomNote, parseFacts, parseNote, parseQuestion, parseResult } from
 /** The size of a message above which a warning is logged: it is copied several times. */
 const LARGE_MESSAGE_BYTES = 1_024 ** 2
 
-/** The limits of a task that does not say that it is isolated: those of the pool. */
+/** The limits of a task that does not say that it is isolated: the limits of the pool. */
 const DEFAULT_ISOLATION: Isolation = {
   memory: undefined,
   isFresh: false,
@@ -32,7 +32,7 @@ export interface IsolatedAtomsOptions {
   readonly flows: readonly AnyFlow[]
   /** The modules that export these flows: URLs, absolute paths, or paths relative to the working directory. */
   readonly modules: readonly (string | URL)[]
-  /** The tasks that are isolated: those that declare it, or all. */
+  /** The tasks that are isolated: the tasks that declare it, or all. */
   readonly isolate: 'declared' | 'all'
   readonly output: 'log' | 'stderr'
   readonly settings: PoolSettings
@@ -224,7 +224,7 @@ export class IsolatedAtoms implements AtomIsolator, AsyncDisposable {
     this.#options.onEvent(event)
   }
 
-  /** @throws InvalidArgument for a flow that the module lacks; IncompatibleVersion for one that differs */
+  /** @throws InvalidArgument for a flow that the module lacks; IncompatibleVersion for a flow that differs */
   #assertFacts({ flows }: AtomWorkerFacts): void {
     const digests = new Map(flows.map(({ name, version, digest }) => [`${name} ${version}`, digest]))
     for (const [flow, digest] of this.#digests) {
@@ -302,7 +302,7 @@ export function toStateCounts(children: readonly ChildStatus[]): Readonly<Record
   return counts
 }
 
-/** Returns the resident memory of the largest child, in bytes; undefined if that of none is known. */
+/** Returns the resident memory of the largest child, in bytes; undefined if the memory of no child is known. */
 export function largestMemory(children: readonly ChildStatus[]): number | undefined {
   const known = children.flatMap(({ memory }) => memory ?? [])
   return known.length === 0 ? undefined : Math.max(...known)

@@ -1,5 +1,5 @@
 /**
- * Marks logbooks, in the book's meta, with what conductors need to remove them rightly, also those that do not know the flow.
+ * Marks logbooks, in the book's meta, with what conductors need to remove them rightly, also conductors that do not know the flow.
  *
  * | key | value | absent |
  * |---|---|---|

@@ -42,7 +42,7 @@ export type RunEnding =
   | { readonly kind: 'no-child'; readonly error: Error }
   /** The logbook of this one job cannot be read: a newer release has written it, or its key is missing here. */
   | { readonly kind: 'illegible'; readonly error: Error }
-  /** The posting lacks resources or limits that the flow declares; `added` has those that the job must have. */
+  /** The posting lacks resources or limits that the flow declares; `added` has the resources and limits that the job must have. */
   | { readonly kind: 'undeclared'; readonly added: AddedDeclarations }
   | { readonly kind: 'fenced'; readonly newestRun: number | undefined }
   | { readonly kind: 'unworkable'; readonly error: Error }

@@ -23,7 +23,7 @@ export interface DisclosureOptions {
 }
 
 const SEE_LOGBOOK = 'see the logbook'
-/** The hint for a defect, of which the logbook has no record. */
+/** The hint for a defect: the logbook has no record of it. */
 const SEE_LOG = "see the conductor's log"
 
 export class DisclosurePolicy {

@@ -1,4 +1,4 @@
-/** The claim of a flow that runs in the foreground: none, or that of a job on a board, which is settled at the end. */
+/** The claim of a flow that runs in the foreground: none, or the claim of a job on a board, which is settled at the end. */
 import { type Claim, type JobBoard, openBoard, type PostAndClaimOptions } from '../../board/index.ts'
 import { boardId } from '../../board/internal.ts'
 import { ClaimLost, InvalidArgument } from '../../core/errors.ts'
@@ -57,7 +57,7 @@ interface ForegroundRunOptions {
   readonly failuresOnBoard?: DisclosureOptions['failuresOnBoard']
 }
 
-/** Returns the options of the job. It keeps no limit unless that is asked for: somebody waits for it. @throws InvalidArgument */
+/** Returns the options of the job. It keeps no limit unless the caller asks for it, because a caller waits for the job. @throws InvalidArgument */
 function withLimits({ job = {}, limits = false }: ForegroundRunOptions): PostAndClaimOptions {
   if (typeof limits !== 'boolean')
     throw new InvalidArgument('runFlow: limits must be true or false; name keys in job.limits')

@@ -1,5 +1,5 @@
 /**
- * One run of one job, from the claim to the end of its flow. Acquires the flow in the logbook, runs it with an engine,
+ * A run of a job, from the claim to the end of its flow. Acquires the flow in the logbook, runs it with an engine,
  * and reports the result; other modules decide and settle.
  */
 import type { Claim, Job, Limits } from '../../board/index.ts'
@@ -45,7 +45,7 @@ export interface JobRunContext {
   /** The id of the board whose jobs are run; recorded in the logbooks that are made for them. */
   readonly boardId: string
   readonly persistence: Persistence
-  /** The limits of the board, of which tasks take tokens. */
+  /** The limits of the board, whose tokens tasks take. */
   readonly limits: Pick<Limits, 'take' | 'isSupported'>
   /** Reads how jobs ended after which others are run. */
   readonly readEnds: EndReader
@@ -271,7 +271,7 @@ async function acquire(persistence: Persistence, request: AcquireRequest): Promi
 
 /**
  * Checks that the logbook is one of this flow. A UUID that was posted twice, for two flows, has one logbook: a SUCCESS
- * in it would be that of the other flow.
+ * in it would be the SUCCESS of the other flow.
  *
  * @throws InvalidPosting
  */

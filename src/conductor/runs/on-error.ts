@@ -52,7 +52,7 @@ export interface AskOptions {
   readonly failed: (error: unknown) => void
 }
 
-/** Changes a verdict about a failure. */
+/** The function that changes a verdict about a failure. */
 export type VerdictChange = (verdict: Verdict) => Verdict
 
 const UNCHANGED: VerdictChange = (verdict) => verdict

@@ -43,7 +43,7 @@ export interface RunsOptions extends JobRunContext {
   /** The policy for reasons and failures on the board. */
   readonly disclosure: DisclosurePolicy
   readonly log: Logger
-  /** Where the spans of the runs go. */
+  /** The receiver of the spans of the runs. */
   readonly telemetry?: Telemetry | undefined
   /** Fires when no more runs may begin. */
   readonly draining: AbortSignal

@@ -40,7 +40,7 @@ export class TaskWatch {
     this.#now = options.now
   }
 
-  /** Also remembers shorter tasks: those that ran for this many milliseconds. */
+  /** Lowers the minimum: shorter tasks are remembered, too, if they ran for this many milliseconds. */
   lowerMinimum(minimum: number): void {
     this.#minimum = Math.min(this.#minimum, minimum)
   }
@@ -62,7 +62,7 @@ export class TaskWatch {
   }
 
   /**
-   * Returns the tasks that may have blocked the event loop from that time until now: those that ran then, the newest
+   * Returns the tasks that may have blocked the event loop from that time until now: the tasks that ran then, the newest
    * first. Forgets the tasks that had ended since the last call.
    */
   since(instant: number): TaskOfJob[] {

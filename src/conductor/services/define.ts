@@ -6,7 +6,7 @@
  * | `process` | once in each process, before the conductor claims or the child takes work | when nothing runs any more |
  * | `job` | for each run of a job, before its flow begins; in a child process, for each task | when no code of the run executes any more |
  *
- * Services are made in the order of the object, so a service can use those above it and no cycle is possible. They are disposed of in the
+ * Services are made in the order of the object, so a service can use the services above it and no cycle is possible. They are disposed of in the
  * reverse order. There is no container and no reflection: a service is a function, and the compiler checks what it needs.
  */
 import { InvalidArgument } from '../../core/errors.ts'
@@ -31,7 +31,7 @@ export interface ServiceOptions<S> {
   readonly health?: (service: S) => unknown
   /** Disposes of the service; by default its `Symbol.asyncDispose` or `Symbol.dispose` is called, if it has one. */
   readonly dispose?: (service: S) => unknown
-  /** The time limit for making the service, and for disposing of it: one that takes longer is left behind; 30 s by default. */
+  /** The time limit for making the service, and for disposing of it: a service that takes longer is left behind; 30 s by default. */
   readonly timeout?: Duration
 }
 

@@ -16,7 +16,7 @@ export const PROCESS_CONTEXT: Omit<ServiceContext, 'signal'> = {
 export interface MakeOptions {
   readonly scope: ServiceScope
   readonly context: ServiceContext
-  /** The services of the process, for those of a job. */
+  /** The services of the process, which the services of a job may need. */
   readonly known?: Readonly<Record<string, unknown>>
   readonly onError: (error: unknown) => void
 }
@@ -29,7 +29,7 @@ export interface MadeServices extends AsyncDisposable {
 /**
  * Makes the services of one scope.
  *
- * @throws the error of a service that cannot be made, or the reason of `context.signal`; those that were made before it are disposed of
+ * @throws the error of a service that cannot be made, or the reason of `context.signal`; the services that were made before are disposed of
  */
 export async function makeServices(
   { definitions }: DefinedServices<unknown>,

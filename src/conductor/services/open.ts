@@ -30,21 +30,21 @@ export interface CheckableService {
   check(): Promise<void>
 }
 
-/** The services of a process. Disposing of it disposes of those that were made here. */
+/** The services of a process. Disposing of it disposes of the services that were made here. */
 export interface OpenServices extends AsyncDisposable {
   readonly checkable: readonly CheckableService[]
   /** The services of the process. */
   readonly shared: unknown
   /**
-   * Makes the services for one run of a job, with those of the process. Disposing of the result disposes of those that were made for the
-   * run. Undefined if no service is made for each run: then a run begins without a further turn of the event loop.
+   * Makes the services for one run of a job, with the services of the process. Disposing of the result disposes of the services that were made
+   * for the run. Undefined if no service is made for each run: then a run begins without a further turn of the event loop.
    *
    * @throws the error of a service that cannot be made; the reason of the signal
    */
   readonly forRun?: ((context: ServiceContext) => Promise<RunServices>) | undefined
 }
 
-/** The services of one run of a job. Disposing of it disposes of those that were made for the run. */
+/** The services of one run of a job. Disposing of it disposes of the services that were made for the run. */
 export interface RunServices extends AsyncDisposable {
   readonly services: unknown
 }

@@ -12,7 +12,7 @@ export interface QueuedRequest {
   reject(error: unknown): void
 }
 
-/** Whether a request joins a batch: `admit` adds it, `wait` leaves it for a later batch, `full` ends the batch before it. */
+/** The answer whether a request joins a batch: `admit` adds it, `wait` leaves it for a later batch, `full` ends the batch before it. */
 export type Admission = 'admit' | 'wait' | 'full'
 
 export interface GroupCommitOptions<Q extends QueuedRequest> {

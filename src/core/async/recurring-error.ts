@@ -1,4 +1,4 @@
-/** Distinguishes a new error from one that recurs at each attempt, and that people need to read once. */
+/** Distinguishes a new error from an error that recurs at each attempt, and that people need to read once. */
 export class RecurringError {
   #message: string | undefined
 

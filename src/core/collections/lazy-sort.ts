@@ -5,7 +5,7 @@ const STEPS_PER_BATCH = 1_000
  * Yields the items in order, in batches, and sorts no more of them than are read: the first hundred of 200,000 cost an eighth to a third of a
  * sort. While it prepares, it yields empty batches, so that the caller can let other work of the process run. The array must not be used after this.
  *
- * The items are in a heap, of which the first one is removed again and again. Items that are in order already are not moved.
+ * The items are in a heap, and its first item is removed again and again. Items that are in order already are not moved.
  *
  * ```ts
  * for (const batch of sortLazily(jobs, { compare: compareClaimOrder, batch: 100 })) if (show(batch)) break

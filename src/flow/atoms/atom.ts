@@ -72,7 +72,7 @@ function isList(provides: Provides): provides is readonly string[] {
   return Array.isArray(provides)
 }
 
-/** Whether this can name an atom, a flow, or a value that atoms pass on. */
+/** Returns whether this can name an atom, a flow, or a value that atoms pass on. */
 export function isName(value: unknown): value is string {
   return typeof value === 'string' && value.trim() !== '' && value.isWellFormed()
 }

@@ -127,8 +127,8 @@ export interface EndedDependency {
   /** The reason why the job is in the trash. */
   readonly reason: string | undefined
   /**
-   * What its flow provided, by name: from the board, where its flow has `keepResults`, else from the logbooks, where this process knows its
-   * flow. Undefined where there are no results, or they cannot be read.
+   * The results that its flow provided, by name: from the board, where its flow has `keepResults`, else from the logbooks, where this process
+   * knows its flow. Undefined where there are no results, or they cannot be read.
    */
   readonly results: Readonly<Record<string, unknown>> | undefined
 }
@@ -145,7 +145,7 @@ export interface ScheduledRun {
   readonly lateMs: number
   /** The number of times just before it that were not run. */
   readonly missed: number
-  /** Whether somebody has triggered the job. */
+  /** Whether a caller has triggered the job. */
   readonly manual: boolean
   /** Whether the job is of a backfill. */
   readonly backfill: boolean
@@ -156,7 +156,7 @@ export interface ScheduledRun {
 /** The batch of a job. */
 export interface BatchRun {
   readonly uuid: string
-  /** Set for the callback of a batch: how the batch has ended. The others are jobs of the batch. */
+  /** The end of the batch, for its callback; absent for the jobs of the batch. */
   readonly ended?: {
     /** The name of the batch. */
     readonly name: string
@@ -165,7 +165,7 @@ export interface BatchRun {
     /** The number of its jobs. */
     readonly total: number
     readonly done: number
-    /** The number of those in the trash. */
+    /** The number of these jobs that are in the trash. */
     readonly failed: number
   }
 }

@@ -40,7 +40,7 @@ export class History<R = unknown> {
   }
 
   /**
-   * Whether an atom failed with this error, or because of it.
+   * Returns whether an atom failed with this error, or because of it.
    *
    * @param error the name of an error's class, or its `code`
    * @param options.attempt counted from 0, or from the end if negative; of all attempts by default

@@ -13,14 +13,14 @@ export interface IsolateOptions {
   /** The time that the task has to stop after its signal has fired, before its child is killed; the pool's by default. */
   readonly grace?: Duration
   /**
-   * What follows when the child is out of memory. `retry` (the default): the task has failed, and retries decide as after any failure.
+   * The consequence when the child is out of memory. `retry` (the default): the task has failed, and retries decide as after any failure.
    * `fail`: the retries of the flow are skipped, and the job is trashed. `{ size }`: the retries of the flow are skipped, and the next
    * attempt of the job has this size, so that a conductor with larger children claims it; a job that already has this size is trashed.
    */
   readonly onOutOfMemory?: OnOutOfMemory
 }
 
-/** What follows when the child of a task is out of memory: see {@link IsolateOptions.onOutOfMemory}. */
+/** The consequence when the child of a task is out of memory: see {@link IsolateOptions.onOutOfMemory}. */
 export type OnOutOfMemory = 'retry' | 'fail' | { readonly size: 'small' | 'medium' | 'large' }
 
 /** Whether, and with which limits, tasks run in child processes. */

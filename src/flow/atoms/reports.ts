@@ -1,4 +1,4 @@
-/** What a task reports of itself while it runs: a message beside its progress, and a checkpoint. The limits are the same wherever it runs. */
+/** The reports of a task while it runs: a message beside its progress, and a checkpoint. The limits are the same wherever it runs. */
 import { encode, unstorableError } from '../../core/codec.ts'
 import { PayloadTooLarge } from '../../core/errors.ts'
 

@@ -140,7 +140,7 @@ export function nameAfterFlow(flow: string, given: AnyRetry): AnyRetry {
   return given.name === '' ? brand('retry', { ...given, name: `${flow}_retry` }) : given
 }
 
-/** Whether this is a retry, made by this or by another copy of the library. */
+/** Returns whether this is a retry, made by this or by another copy of the library. */
 export function isRetry(value: unknown): value is AnyRetry {
   return hasBrand('retry', value)
 }

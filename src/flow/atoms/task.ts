@@ -17,7 +17,7 @@ import { assertIsolate, type Isolate } from './isolation.ts'
 
 /**
  * A frozen task. `A` are its arguments, `R` is its result, which is provided as `P`; `B` are the arguments that are bound to
- * other names, `J` those that are injected; `S` are the services that it needs.
+ * other names, `J` the arguments that are injected; `S` are the services that it needs.
  */
 export interface Task<A, P extends Provides, R, B extends Rebind = NoMembers, J extends object = NoMembers, S = unknown>
   extends AnyTask {
@@ -40,12 +40,12 @@ export interface AnyTask extends AnyAtom {
   readonly kind: 'task'
   /** Whether it runs in a child process; undefined for what its flow says. */
   readonly isolate: Isolate | undefined
-  /** What becomes of it after an interruption; undefined for `rerun`. */
+  /** The handling of the task after an interruption; undefined for `rerun`. */
   readonly onInterrupted: OnInterrupted | undefined
 }
 
 /**
- * What becomes of a task whose `execute` was under way when its owner died, lost the job, or was stopped: it may have done all of its
+ * The handling of a task whose `execute` was under way when its owner died, lost the job, or was stopped: it may have done all of its
  * work, some, or nothing.
  *
  * | value | the next owner |
@@ -81,7 +81,7 @@ export interface TaskOptions<
   readonly revert?: ((args: NoInfer<A>, ctx: RevertContext<NoInfer<R>, S>) => unknown) | undefined
   /** Runs before each `execute`, and is part of it: if it throws, the task has failed. */
   readonly preExecute?: ((args: NoInfer<A>, ctx: Context<S>) => unknown) | undefined
-  /** Runs after each `execute`, also after one that threw. If it throws, the task has failed. */
+  /** Runs after each `execute`, also after an `execute` that threw. If it throws, the task has failed. */
   readonly postExecute?: ((args: NoInfer<A>, ctx: Context<S>) => unknown) | undefined
   readonly preRevert?: ((args: NoInfer<A>, ctx: RevertContext<NoInfer<R>, S>) => unknown) | undefined
   readonly postRevert?: ((args: NoInfer<A>, ctx: RevertContext<NoInfer<R>, S>) => unknown) | undefined
@@ -91,8 +91,8 @@ export interface TaskOptions<
    */
   readonly isolate?: Isolate | undefined
   /**
-   * What becomes of the task if its owner dies while it executes; `rerun` by default. A task that waits for a child process counts as
-   * one that executes.
+   * The handling of the task if its owner dies while it executes; `rerun` by default. A task that waits for a child process counts as
+   * a task that executes.
    */
   readonly onInterrupted?: OnInterrupted | undefined
 }
@@ -177,7 +177,7 @@ function assertOnInterrupted(
     throw new InvalidArgument(`${what}: onInterrupted is 'revert', so it needs a revert`)
 }
 
-/** Whether this is a task, made by this or by another copy of the library. */
+/** Returns whether this is a task, made by this or by another copy of the library. */
 export function isTask(value: unknown): value is AnyTask {
   return hasBrand('task', value)
 }

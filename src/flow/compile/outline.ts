@@ -14,9 +14,12 @@ export interface FlowOutline {
   readonly version: string
   /** Differs if the structure does: `flowDigest`. */
   readonly digest: string
-  /** The inputs without which a job cannot be posted; absent where they are not known, as for a flow with a schema, which may add some, and where there are more than 1,000. */
+  /**
+   * The inputs without which a job cannot be posted; absent where they are not known, as for a flow with a schema, which may add some, and where
+   * there are more than 1,000.
+   */
   readonly requires?: readonly string[]
-  /** Each after those that it follows. */
+  /** The nodes, each after the nodes that it follows. */
   readonly nodes: readonly OutlineNode[]
 }
 
@@ -73,7 +76,7 @@ function toOutlineNode(
   }
 }
 
-/** Whether a node has edges on both sides. A join with edges on one side only is not drawn. */
+/** Returns whether a node has edges on both sides. A join with edges on one side only is not drawn. */
 function hasBothSides({ predecessors, successors }: ExecutionNode): boolean {
   return predecessors.length > 0 && successors.length > 0
 }

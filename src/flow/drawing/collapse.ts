@@ -33,7 +33,7 @@ export function toDrawnGraph({ nodes }: FlowOutline, { maxAtoms }: { readonly ma
   return { nodes: drawnNodes(nodes, ids), edges: drawnEdges(nodes, ids), collapsed }
 }
 
-/** Returns the id of the node that stands for each: atoms of one inner flow share that of the first of them. */
+/** Returns, for each node, the id of the node that stands for it: the atoms of one inner flow share the id of the first of them. */
 function collapsedIds(nodes: readonly OutlineNode[]): string[] {
   const first = new Map<string, string>()
   return nodes.map(({ flow }, index) => {
@@ -66,7 +66,7 @@ function toDrawnNode(id: string, { name, kind, flow, isolated }: OutlineNode): D
   return { id, kind: kind ?? 'task', name, ...(flow === undefined ? {} : { flow }), ...(isolated ? { isolated } : {}) }
 }
 
-/** Returns each edge once; those within an inner flow that is one node are omitted. */
+/** Returns each edge once; edges within an inner flow that is one node are omitted. */
 function drawnEdges(nodes: readonly OutlineNode[], ids: readonly string[]): DrawnEdge[] {
   const edges = new Map<string, DrawnEdge>()
   for (const [index, { next = [], decides = [] }] of nodes.entries())

@@ -1,4 +1,4 @@
-/** Places a graph by dagre. Its result depends on the order in which nodes and edges are added: that of the flow. */
+/** Places a graph by dagre. Its result depends on the order in which nodes and edges are added: the order of the flow. */
 import { graphlib, layout as layOut } from '@dagrejs/dagre'
 import type { DrawnEdge } from './collapse.ts'
 import { COLUMN_GAP, type LaidEdge, MARGIN, type Placement, ROW_GAP, type SizedNode } from './placement.ts'
@@ -41,7 +41,7 @@ function toLine(edge: unknown): LaidEdge['points'] {
   return (points ?? []).map(toPoint).map(({ x, y }) => [x, y] as const)
 }
 
-/** A tenth of a pixel is exact enough, and keeps answers short. */
+/** Rounds to a tenth of a pixel, which is exact enough and keeps answers short. */
 function round(value: number): number {
   return Math.round(value * 10) / 10
 }

@@ -28,7 +28,7 @@ const MAX_ATOMS = 500
 const MAX_DAGRE_NODES = 500
 /** The sum of the lengths of all edges, in layers: with more, dagre takes seconds, and with some thousands of edges minutes. */
 const MAX_DAGRE_LENGTH = 1_500
-/** With more nodes, a browser takes seconds for the picture, and nobody finds anything in it. */
+/** With more nodes, a browser takes seconds for the picture, and is too large to read. */
 const MAX_NODES = 2_000
 const MAX_EDGES = 10_000
 

@@ -7,9 +7,9 @@ import type { LaidEdge, LaidNode } from './placement.ts'
 import { type DrawOptions, STATE_COLORS, type StatesOfAtoms } from './text-diagrams.ts'
 
 /**
- * Returns the flow as an SVG file, coloured by the states of its atoms if they are given. A node tells its state in its title, too.
+ * Returns the flow as an SVG file, coloured by the states of its atoms if they are given. The title of a node has its state, too.
  *
- * @throws InvalidArgument for a flow of which more than 2,000 nodes would be drawn
+ * @throws InvalidArgument for a flow with more than 2,000 nodes to draw
  * @example await writeFile('hello.svg', await toSvg(hello, { states: { greet: 'SUCCESS' } }))
  */
 export async function toSvg(flow: AnyFlow | FlowOutline, { states = {} }: DrawOptions = {}): Promise<string> {
@@ -38,7 +38,7 @@ ${Object.entries(STATE_COLORS)
 @media(prefers-color-scheme:dark){.edge{stroke:#aaa}.point,.end{fill:#aaa}}
 </style>`
 
-/** The states of which a collapsed flow shows the first that one of its atoms has. */
+/** The states by precedence: a collapsed flow shows the first state in this list that one of its atoms has. */
 const SHOWN_FIRST: readonly AtomState[] = [
   'REVERT_FAILURE',
   'FAILURE',

@@ -15,7 +15,7 @@ export type DeciderHistory = Readonly<Record<string, unknown>>
 export type Decider<H = DeciderHistory> = (history: H) => boolean
 
 export interface FlowLink {
-  /** The position of the first part in the flow; `to` is that of the second. */
+  /** The position of the first part in the flow; `to` is the position of the second part. */
   readonly from: number
   readonly to: number
   readonly decider: Decider | undefined
@@ -29,7 +29,7 @@ export interface Edge {
 
 /**
  * Returns the numbers from 0 to `count - 1`, each after all that have an edge to it, otherwise in ascending order. Numbers in
- * a circle, and those behind one, are missing. Takes time linear in numbers and edges.
+ * a circle, and numbers behind a circle, are missing. Takes time linear in numbers and edges.
  */
 export function topologicalOrder(count: number, edges: readonly Edge[]): number[] {
   const after: number[][] = Array.from({ length: count }, () => [])

@@ -18,7 +18,7 @@ type Override<Base, Newer> = keyof Base & keyof Newer extends never
 /** The type of a property, without undefined; `never` if there is no such property. */
 type Property<T, K extends string> = T extends { readonly [P in K]: infer V } ? Exclude<V, undefined> : never
 
-/** The arguments of an atom under the names they are bound to, without those that are injected. */
+/** The arguments of an atom under the names they are bound to, without the injected ones. */
 type ExternalNeeds<A, B, J> = [B, J] extends [never, never]
   ? A
   : [keyof B | keyof J] extends [never]
@@ -91,17 +91,17 @@ export type Fitting<
     ? Fitting<Store, Rest, Override<Made, ProvidedBy<First>>, [...Checked, Fit<Override<Made, Store>, First>]>
     : Checked
 
-/** The same for an unordered flow: no part sees the results of another. */
+/** The parts of an unordered flow, checked as by {@link Fitting}: no part sees the results of another. */
 export type FittingApart<Store, Parts extends readonly AnyPart[], Made = Empty> = number extends Parts['length']
   ? Parts
   : { [I in keyof Parts]: Fit<Override<Made, Store>, Parts[I]> }
 
-/** The same for a graph: every part sees the results of all others, in any order. */
+/** The parts of a graph, checked as by {@link Fitting}: every part sees the results of all others, in any order. */
 export type FittingGraph<Store, Parts extends readonly AnyPart[], Made = Empty> = number extends Parts['length']
   ? Parts
   : { [I in keyof Parts]: Fit<Override<Results<Parts, Made>, Store>, Parts[I]> }
 
-/** The same for the retry of a flow, which gets values only from the store. */
+/** The retry of a flow, checked as by {@link Fitting}: it gets values only from the store. */
 export type FittingRetry<Store, Rt> = Fit<Store, Rt>
 
 /** The part if it fits, else an error type. A part of unknown needs (an `AnyTask`) is checked at run time. */

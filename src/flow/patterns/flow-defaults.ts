@@ -6,17 +6,17 @@ import { checkPostingDefaults, type PostingDefaults } from './posting-defaults.t
 
 type PlainLimits = readonly (string | { readonly key: string; readonly cost?: number })[]
 
-/** What a configuration says of a flow. */
+/** The settings of a flow in a configuration. */
 export interface FlowDefaults extends Omit<PostingDefaults, 'resources' | 'limits' | 'key'> {
-  /** The resources of its jobs, besides those that its code declares. */
+  /** The resources of its jobs, besides the resources that its code declares. */
   readonly resources?: { readonly exclusive?: readonly string[]; readonly shared?: readonly string[] }
-  /** The limits of its jobs, besides those that its code declares. */
+  /** The limits of its jobs, besides the limits that its code declares. */
   readonly limits?: PlainLimits
   readonly keepLogbooks?: KeepLogbooks
   readonly keepResults?: boolean
 }
 
-/** Returns the flow with defaults: they replace those of its code, but resources and limits, which are added. @throws InvalidArgument */
+/** Returns the flow with defaults: they replace the defaults of its code, except resources and limits, which are added. @throws InvalidArgument */
 export function withFlowDefaults(flow: AnyFlow, defaults: FlowDefaults): AnyFlow {
   const { resources, limits, keepLogbooks, keepResults, ...posting } = defaults
   const declared = flow.posting

@@ -19,7 +19,7 @@ export type AnyPart = AnyTask | AnyFlow
 export interface AnyFlow {
   readonly kind: 'flow'
   /**
-   * `linear`: one part after the other. `unordered`: all parts at once. `graph`: each part after those that it depends on.
+   * `linear`: one part after the other. `unordered`: all parts at once. `graph`: each part after the parts that it depends on.
    */
   readonly pattern: 'linear' | 'unordered' | 'graph'
   readonly name: string
@@ -35,7 +35,7 @@ export interface AnyFlow {
   readonly keepResults: boolean
   /** Whether its tasks run in child processes; undefined for what the outer flow says. */
   readonly isolate: Isolate | undefined
-  /** The edges of a graph: the given links, and those that follow from the needs of its parts. */
+  /** The edges of a graph: the given links, and the edges that follow from the needs of its parts. */
   readonly links: readonly FlowLink[] | undefined
   /** The inputs: names that atoms require and no earlier atom provides. */
   readonly requires: readonly string[]
@@ -47,7 +47,7 @@ export interface AnyFlow {
   readonly schema: StandardSchema<unknown, object> | undefined
 }
 
-/** A flow: `I` is the type of its store, `R` that of its results, `S` that of the services that its tasks need. */
+/** A flow: `I` is the type of its store, `R` the type of its results, `S` the type of the services that its tasks need. */
 export interface Flow<I = never, R = unknown, S = never> extends AnyFlow {
   readonly [TYPES]?: (store: I, services: S) => R
 }
@@ -83,14 +83,14 @@ export function isInput(value: unknown): value is Input<never> {
   return hasBrand('input', value)
 }
 
-/** Whether this is a flow, made by this or by another copy of the library. */
+/** Returns whether this is a flow, made by this or by another copy of the library. */
 export function isFlow(value: unknown): value is AnyFlow {
   return hasBrand('flow', value)
 }
 
 /**
  * Returns the inputs that the store lacks, in the order in which the flow needs them; all inputs if there is no store. This
- * checks stores at run time, such as one that came over the network.
+ * checks stores at run time, such as a store that came over the network.
  *
  * @example missingInputs(hello, {}) // ['name']
  */

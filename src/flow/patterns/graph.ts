@@ -1,4 +1,4 @@
-/** The graph pattern: each part comes after the parts that provide its arguments, and after those that link to it. */
+/** The graph pattern: each part comes after the parts that provide its arguments, and after the parts that link to it. */
 import { AmbiguousDependency, DependencyFailure, InvalidArgument } from '../../core/errors.ts'
 import type { KnownOptions } from '../../core/options.ts'
 import { brand } from '../atoms/brand.ts'
@@ -17,9 +17,9 @@ import {
   listPartNeeds,
 } from './parts.ts'
 
-/** The options of `graph`: those of a flow, its edges, and its targets. */
+/** The options of `graph`: the options of a flow, its edges, and its targets. */
 export interface GraphOptions<Rt = AnyRetry, S = Readonly<Record<string, unknown>>> extends FlowOptions<Rt, S> {
-  /** Further edges, in addition to those that follow from the parts' requirements; only these can have deciders. */
+  /** Further edges, in addition to the edges that follow from the parts' requirements; only these can have deciders. */
   readonly links?: readonly Link[]
   /** The wanted parts. The flow has only these, and the parts that have to come before them. */
   readonly targets?: readonly AnyPart[]

@@ -1,4 +1,4 @@
-/** Parses how long the logbooks of a flow's jobs are kept: the author of a flow knows whether anybody will ask for its results. */
+/** Parses how long the logbooks of a flow's jobs are kept: the author of a flow knows whether its results will be needed. */
 import { InvalidArgument } from '../../core/errors.ts'
 import { type Duration, toMilliseconds } from '../../core/time.ts'
 

@@ -22,7 +22,9 @@ export interface FlowOptions<Rt = AnyRetry, S = Readonly<Record<string, unknown>
   readonly version?: string
   /** The retry, which decides what happens when something in the flow fails; without one, the outer flow's retry decides. */
   readonly retry?: Rt | undefined
-  /** The defaults for `post` with this flow, and what each of its jobs locks: `{ maxAttempts: 5, resources: ({ repo }) => ({ exclusive: [repo] }) }`. */
+  /**
+   * The defaults for `post` with this flow, and what each of its jobs locks: `{ maxAttempts: 5, resources: ({ repo }) => ({ exclusive: [repo] }) }`.
+   */
   readonly posting?: PostingDefaults<S> | undefined
   /**
    * The time for which the logbooks of its jobs are kept after their last change, whatever conductors say (`removeLogbooksAfter`): a duration, 0, or
@@ -30,8 +32,8 @@ export interface FlowOptions<Rt = AnyRetry, S = Readonly<Record<string, unknown>
    */
   readonly keepLogbooks?: KeepLogbooks | undefined
   /**
-   * Whether the board keeps the results of its jobs, up to 64 KiB each, so that `board.result` finds them without the logbooks; false by default. They
-   * go when the history of the board forgets the job. Not used for a flow inside of another.
+   * Whether the board keeps the results of its jobs, up to 64 KiB each, so that `board.result` finds them without the logbooks; false by default.
+   * They go when the history of the board forgets the job. Not used for a flow inside of another.
    */
   readonly keepResults?: boolean | undefined
   /** Runs the tasks of the flow, and of the flows in it, in child processes, unless a task or an inner flow says otherwise. */
@@ -143,7 +145,7 @@ export function listProvidedByPart(part: AnyPart): readonly string[] {
 type FlowInputs = Pick<AnyFlow, 'requires' | 'optional' | 'provides'>
 
 /**
- * Returns the names that a flow needs from outside, and those that it provides.
+ * Returns the names that a flow needs from outside, and the names that it provides.
  *
  * @param siblings the siblings whose results a part sees
  */

@@ -34,7 +34,7 @@ export interface PostingDefaults<S = AnyStore> {
   readonly resources?: FromStore<Readonly<Partial<Record<'exclusive' | 'shared', readonly string[]>>>, S>
   /** The key of each job: at most one job with it is on the board. With `{ name, for, on }` it has a window, or replaces jobs that wait. */
   readonly key?: FromStore<string | DeclaredKey, S>
-  /** The keys of the limits that each job keeps, besides that of its flow. */
+  /** The keys of the limits that each job keeps, besides the key of its flow. */
   readonly limits?: FromStore<readonly (string | { readonly key: string; readonly cost?: number })[], S>
   /** The number of runs that may fail before a job is trashed. */
   readonly maxAttempts?: number
@@ -45,7 +45,7 @@ export interface PostingDefaults<S = AnyStore> {
     readonly max?: Duration
     readonly jitter?: 'full' | 'none'
   }
-  /** The time after its post after which a job that nobody has started goes to the trash. */
+  /** The time after its post after which a job that was not started goes to the trash. */
   readonly expiresAfter?: Duration
   /** The time limit of one run, from its claim. */
   readonly deadline?: Duration
@@ -71,7 +71,7 @@ const KNOWN_DEFAULTS: KnownOptions<PostingDefaults> = {
 /**
  * Returns a copy without undefined options. The values are checked when a job is posted.
  *
- * @throws InvalidArgument for an unknown option, or one that belongs to a single job, such as its delay
+ * @throws InvalidArgument for an unknown option, or an option that belongs to a single job, such as its delay
  */
 export function checkPostingDefaults(flow: string, given: unknown): PostingDefaults | undefined {
   if (given === undefined) return undefined
@@ -105,7 +105,7 @@ export function evaluateDeclarations(
     try {
       const value: unknown = declared(frozen)
       if (typeof Object(value).then !== 'function') return value
-      // A rejection that nobody handles would end the process.
+      // An unhandled rejection would end the process.
       Promise.resolve(value).catch(() => undefined)
     } catch (error) {
       const message = `flow ${name}: posting.${what} has thrown for a store: ${describeError(error)}`

@@ -7,7 +7,7 @@ import { checkFlowHead, checkFlowParts, computeInputs, FLOW_OPTIONS, type FlowOp
 
 /**
  * Describes a flow whose parts (tasks and flows) do not wait for each other, and so cannot require results of each other. When
- * one fails, the engine waits for those under way; then all are reverted, in any order.
+ * one fails, the engine waits for the parts under way; then all are reverted, in any order.
  *
  * @param nameOrOptions the name under which it is posted, or {@link FlowOptions}
  * @throws Duplicate when two tasks have the same name, also in inner flows

@@ -19,7 +19,7 @@ import type {
 import { RecordDecoder } from '../record-memory.ts'
 import type { EncodedSecrets, FlowPlace, RecordCodec, SealedAtom } from './atom-codec.ts'
 
-/** The results of a flow are sealed as those of an atom. No atom has an empty name, so none can be put in their place. */
+/** The results of a flow are sealed like the results of an atom. No atom has an empty name, so none can be put in their place. */
 const RESULTS_RECORD: AtomDetail = {
   ...({ name: '', kind: 'task', version: '1.0', state: 'SUCCESS', intention: 'EXECUTE' } as const),
   ...{ meta: {}, updatedAt: new Date(0) },

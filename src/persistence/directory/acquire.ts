@@ -75,7 +75,7 @@ interface AcquireOptions {
 /**
  * Acquires a flow in its folder.
  *
- * @param folders the flow's folder first, then those above it whose entries must be durable first
+ * @param folders the flow's folder first, then the folders above it whose entries must be durable first
  * @throws Fenced @throws ClaimLost when the same claim acquired the flow again meanwhile
  */
 export async function acquireTerm(

@@ -3,7 +3,7 @@
  *
  * Change `n` of a book is the file `book.<n>.record`, which contains the whole book. A change
  *  1. creates an empty file of its own, `book.<unique>.change`;
- *  2. reads the newest record, which is that of change `n - 1`;
+ *  2. reads the newest record, which is the record of change `n - 1`;
  *  3. writes the new record into its file, syncs it, and links it to `book.<n>.record`, which only one of several can
  *     do. The others begin again with step 1;
  *  4. syncs the folder;
@@ -18,7 +18,7 @@
  * whose record no reader uses.
  *
  * **The newest record is the newest.** A listing that runs beside a change may show neither the record that is removed
- * nor the one that is added. Therefore, after it read record `n` a reader checks (a) that there is no record `n + 1`,
+ * nor the record that is added. Therefore, after it read record `n` a reader checks (a) that there is no record `n + 1`,
  * then (b) that record `n` still exists. Records are removed in the order of their numbers, and no number comes back:
  * if (b) holds, record `n + 1` had not been removed before (a), so it had not been there. For `book.record`, which is
  * never removed, (b) is that `book.changed` does not exist, which is created before the first record is removed.

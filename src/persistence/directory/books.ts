@@ -107,7 +107,7 @@ async function readMatching(folder: string, query: BookQuery): Promise<BookDetai
 }
 
 /**
- * Takes the book away in one step, then deletes its files, and those of earlier removals whose process died.
+ * Takes the book away in one step, then deletes its files, and the files of earlier removals whose process died.
  *
  * @returns false when something in it has changed after `unchangedSince`
  * @throws NotFound

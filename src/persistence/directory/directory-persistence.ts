@@ -2,7 +2,7 @@
  * Logbooks in a folder that the processes of one machine share. There are no locks, and no process has to stay alive:
  * see `layout.ts` for the files and `acquire.ts` for the proof.
  *
- * The costs of the operations (those on one line run in parallel):
+ * The costs of the operations (the steps on one line run in parallel):
  *
  *     acquire      fdatasync of the new log (before it, on first use of the book, of its record)
  *                  + fsync of the folders of flow, book, shard and DIR, which is cheap where they are unchanged
@@ -140,7 +140,7 @@ export class DirectoryPersistence implements Persistence {
     throw new InvalidState(`persistence ${this.uri} was closed while flow ${flow.uuid} was being acquired`)
   }
 
-  /** Returns the flow's folder and those above it; creates the book where it is missing. */
+  /** Returns the flow's folder and the folders above it; creates the book where it is missing. */
   async #foldersFor({ book, flow }: Pick<FlowRequest, 'book' | 'flow'>): Promise<[string, ...string[]]> {
     await makeBook(this.#root, book)
     const above = listFolders(this.#root, book.uuid)

@@ -17,7 +17,7 @@ export function toErrno(error: unknown): string | undefined {
   return typeof code === 'string' && /^E[A-Z0-9]+$/.test(code) ? code : undefined
 }
 
-/** Returns the file system's error as one that names the operation; any other error is returned as it is. */
+/** Returns the file system's error as an error that names the operation; any other error is returned as it is. */
 export function toStorageFailure(error: unknown, doing: string): unknown {
   const code = toErrno(error)
   if (!isError(error) || code === undefined) return error

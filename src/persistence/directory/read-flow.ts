@@ -7,7 +7,7 @@ import { decodeFlow } from './records.ts'
 import { compareTerms, listTerms, type Term, type TermFile } from './terms.ts'
 
 /**
- * Returns the flow as the newest log has it, or the newest of those before a term; undefined where there is no log,
+ * Returns the flow as the newest log has it, or as the newest log before a term has it; undefined where there is no log,
  * because the flow was not acquired or the process that acquired it died first.
  *
  * Logs vanish during a read when a newer one exists; then the reader starts again. A listing that runs beside such a

@@ -101,7 +101,7 @@ export function encodeFrame(record: unknown): Uint8Array {
  * Returns the records up to the first incomplete one. A writer that died leaves an incomplete record, and after a power
  * failure a file may end in zeros: an empty payload would pass its checksum, so it counts as incomplete.
  *
- * @throws Error for a record that is not plain data, or takes too much memory together with those before it
+ * @throws Error for a record that is not plain data, or takes too much memory together with the records before it
  */
 export function decodeFrames(bytes: Buffer): unknown[] {
   const records: unknown[] = []

@@ -7,7 +7,7 @@
  *     write        one, shared by all writes of this process that arrived while the last one was in flight
  *     others       one each; updateBook two
  *
- * **A database that is away** pauses all operations: those that failed for a temporary reason are repeated with growing
+ * **A database that is away** pauses all operations: operations that failed for a temporary reason are repeated with growing
  * pauses, up to `retryFor`. Every statement can be repeated without doing anything twice, see `statements.ts`.
  */
 import { BatchCommit, type CommitResult } from '../../core/async/group-commit.ts'

@@ -1,4 +1,4 @@
-/** Writes the transitions of all flows of one persistence together, those of one flow as one row. */
+/** Writes the transitions of all flows of one persistence together, the transitions of one flow as one row. */
 import type { CommitResult } from '../../core/async/group-commit.ts'
 import { StorageFailure } from '../../core/errors.ts'
 import type { SqlDriver } from '../../postgres/index.ts'

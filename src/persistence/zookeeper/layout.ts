@@ -57,7 +57,7 @@ export function gonePath(book: string, mark: string): string {
   return `${book}/${GONE_PREFIX}${mark}`
 }
 
-/** Returns whether a name is that of a flow: encoded names of users contain no dot. */
+/** Returns whether a name belongs to a flow: encoded names of users contain no dot. */
 export function isFlowName(name: string): boolean {
   return !name.includes('.')
 }

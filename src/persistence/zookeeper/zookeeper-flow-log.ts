@@ -5,7 +5,7 @@
  *     setData  the flow, at the version that the previous write has left
  *     create or setData per atom that changed
  *
- * The check refuses every term but the newest; the version refuses a repetition of the same write, also one that was in
+ * The check refuses every term but the newest; the version refuses a repetition of the same write, also a write that was in
  * flight when its connection broke and arrives late.
  */
 import { type RetryOptions, retry } from '../../core/async/retry.ts'

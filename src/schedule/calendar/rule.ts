@@ -1,4 +1,4 @@
-/** What the rules of schedules have in common: which instants they name. */
+/** The interface of all rules of schedules: the instants that they name. */
 import type { Work } from './work.ts'
 
 /**

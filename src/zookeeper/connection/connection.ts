@@ -1,5 +1,5 @@
 /**
- * One connection to one server: it attaches, pipelines requests, matches answers, and detects a dead connection.
+ * A connection to a server: it attaches, pipelines requests, matches answers, and detects a dead connection.
  *
  * Answers come in the order of the requests, so each answer belongs to the oldest waiting request and must have its
  * number. If not, the following bytes cannot be trusted and the connection is closed. Only answers to `auth` overtake
@@ -35,7 +35,7 @@ import { explainTlsError } from './tls-faults.ts'
 
 /** Callbacks of a connection. All are called synchronously. */
 export interface ConnectionOwner {
-  /** Whether the session is alive. Checked before received bytes are processed and before a ping is sent. */
+  /** Returns whether the session is alive. Checked before received bytes are processed and before a ping is sent. */
   isAlive(): boolean
   events(batch: readonly WatchEvent[]): void
   /**
@@ -115,7 +115,7 @@ export class Connection {
   }
 
   /**
-   * Connects and requests a session. Takes one round trip after those of TCP and TLS.
+   * Connects and requests a session. Takes one round trip after the round trips of TCP and TLS.
    *
    * @throws NotConnected when the server cannot be reached, closes the connection without an answer, or does not answer
    * in time

@@ -28,11 +28,11 @@ export interface ConnectorOptions {
 }
 
 export interface ConnectorOwner {
-  /** Whether a server is needed. */
+  /** Returns whether a server is needed. */
   isServerWanted(): boolean
   /** Uses the server until that fails; throws the reason. */
   use(server: Server): Promise<void>
-  /** Whether the requested session has seen transactions. */
+  /** Returns whether the requested session has seen transactions. */
   isResuming(): boolean
 }
 

@@ -112,7 +112,7 @@ export class HangUpDetector {
   }
 
   /**
-   * Returns the same error, or one that explains it better.
+   * Returns the same error, or an error that explains it better.
    *
    * @param options.servers the number of servers
    * @param options.resuming whether the session to be continued has seen transactions

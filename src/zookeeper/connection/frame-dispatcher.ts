@@ -12,9 +12,9 @@ import { type ReplyHeader, readReplyHeader, readWatchEvent, type WatchEvent } fr
 
 /** Callbacks for frames. All are called synchronously; an exception ends the reading and is passed to `onError`. */
 export interface FrameHandlers {
-  /** Whether frames are to be processed. */
+  /** Returns whether frames are to be processed. */
   isOpen(): boolean
-  /** Whether frames are still to be processed, after some time has passed. */
+  /** Returns whether frames are still to be processed, after some time has passed. */
   isStillOpen(): boolean
   /** Receives the first frame of a connection, which has no header. */
   onFirstFrame(body: JuteReader): void

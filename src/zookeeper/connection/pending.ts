@@ -18,7 +18,7 @@ export interface RequestOptions {
 }
 
 export interface PendingRequestOptions extends RequestOptions {
-  /** Whether to send it on the current connection, or the one being opened, or not at all (NotSent). */
+  /** Whether to send it on the current connection, or the connection that is being opened, or not at all (NotSent). */
   readonly currentConnectionOnly?: true
 }
 

@@ -39,7 +39,7 @@ export function protocolMismatchAdvice(options: { readonly tls: boolean }): Conn
     : new ConnectionFault('tls', 'it speaks TLS on this port, and this client does not: give tls, or zookeepers://')
 }
 
-/** Command that any server answers, even one that disallows it; it opens no session. */
+/** Command that any server answers, even a server that disallows it; it opens no session. */
 const FOUR_LETTER_PROBE = 'srvr'
 
 /**

@@ -17,7 +17,7 @@ export interface MultiAnswer {
   readonly results: readonly AnyResult[]
 }
 
-/** Code, in a failed multi, of the operations after the one that failed. */
+/** Code, in a failed multi, of the operations after the failed one. */
 const NOT_REACHED_CODE = -2
 
 /**
@@ -65,7 +65,7 @@ function toOpcode(operation: { readonly type: string }): string {
 
 /**
  * Reads the results in turn. The header of a failed multi reports success, and *every* operation has an error: 0 before
- * the one that failed, its code, and {@link NOT_REACHED_CODE} after it.
+ * the failed operation, the code of the failure at it, and {@link NOT_REACHED_CODE} after it.
  */
 function readResults(body: JuteReader, ops: readonly Op[]): AnyResult[] {
   const failures: { readonly index: number; readonly code: number }[] = []

@@ -32,7 +32,7 @@ export const OPCODE = {
 } as const
 
 /**
- * Fixed request numbers. Their requests are answered in request order too, except `auth`, whose answer overtakes those
+ * Fixed request numbers. Their requests are answered in request order too, except `auth`, whose answer overtakes answers
  * of earlier requests.
  */
 export const XID = { watchEvent: -1, ping: -2, auth: -4, setWatches: -8 } as const

@@ -1,4 +1,4 @@
-/** Operations of multis: those that change something, and those that only read. */
+/** Operations of multis: operations that change something, and operations that only read. */
 import { checkNames } from './arguments.ts'
 import type { CreateMode } from './create.ts'
 import type { ZooKeeperError } from './errors.ts'

@@ -15,7 +15,7 @@ interface PathOptions {
 }
 
 /**
- * Checks a path before it is sent: servers answer a bad one with a number, or close the connection.
+ * Checks a path before it is sent: servers answer a bad path with a number, or close the connection.
  *
  * @param what the name of the value, for the error
  * @throws InvalidArgument unless the path is absolute, has no empty, `.` or `..` part and no forbidden character

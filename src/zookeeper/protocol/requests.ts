@@ -113,7 +113,7 @@ export function remove(path: string, version: number): Request<undefined> {
   })
 }
 
-/** Whether the server is to report the next change of what is read, once. */
+/** The option whether the server reports the next change of the read znode, once. */
 interface WatchFlag {
   readonly watch?: boolean
 }
@@ -303,7 +303,7 @@ export function whoAmI(): Request<Identity[]> {
   return request({ operation: 'whoAmI', opcode: OPCODE.whoAmI, read: readIdentities })
 }
 
-/** Adds an identity to a connection. Its answer overtakes those of the requests before it. */
+/** Adds an identity to a connection. Its answer overtakes the answers to the requests before it. */
 export function auth(scheme: string, credentials: Uint8Array): Request<undefined> {
   return request({
     operation: 'addAuth',

@@ -41,7 +41,7 @@ export type ExactlyOnceClient = Pick<
  * caller that may close the client at that moment gives its own `id`, and can look for `_c_ID-` later.
  *
  * @param options.id replaces the random uuid: a unique text without a slash. A znode that had it before is neither
- * taken for the one that this call creates nor deleted
+ * taken for the znode that this call creates nor deleted
  * @throws what `create` throws; ConnectionLoss (`unknown`) only where looking is impossible: the client was closed, can
  * connect no more, or may not read
  * @example
@@ -103,7 +103,7 @@ interface CreateStart {
   readonly newestZxid: bigint
 }
 
-/** Whether this call created the znode: false for an older one with the same id, and for one of another session. */
+/** Returns whether this call created the znode: false for an older znode with the same id, and for a znode of another session. */
 function isCreatedSince({ session, newestZxid }: CreateStart, { czxid, ephemeralOwner }: Stat): boolean {
   return czxid > newestZxid && (ephemeralOwner === 0n || ephemeralOwner === session)
 }
@@ -148,7 +148,7 @@ async function findChildren(
  * where other clients delete and create the same path all the time, one of their znodes can be deleted between the read
  * and the delete, unless `version` names a version that theirs does not have.
  *
- * @param options.czxid the czxid of the znode to delete; that of the existing one by default
+ * @param options.czxid the czxid of the znode to delete; by default the czxid of the existing znode
  * @param options.version the version that it must have; any by default
  * @throws BadVersion, NotEmpty, NoAuth; InvalidArgument for invalid options
  */
@@ -202,7 +202,7 @@ export async function versionedSetData(
   seen: Pick<Stat, 'version'> & Partial<Pick<Stat, 'czxid'>>,
   options: RequestOptions = {},
 ): Promise<Stat> {
-  // Without a version, or with that of any, it would write whatever is there.
+  // Without a version, or with the version for any, it would write whatever is there.
   assertInteger(Object(seen).version, 'versionedSetData: the version that was seen', VERSION_RANGE)
   assertBigint(seen.czxid, 'versionedSetData: czxid')
   checkRequestOptions(options)
@@ -281,14 +281,14 @@ async function writeExactlyOnce<T>(
   }
 }
 
-/** A call that is bound to no session may be repeated in the next one. */
+/** Returns the error as one after which the call may be repeated: a call that is bound to no session may run in the next session. */
 function forNextSession(client: ExactlyOnceClient, error: ZooKeeperError): ZooKeeperError {
   const { message, path, outcome } = error
   if (!(error instanceof SessionExpired) || outcome !== 'not-sent' || !mayContinue(client)) return error
   return new SessionExpired(message, { path, outcome, cause: error, retryable: true })
 }
 
-/** The session there is, or the next one. */
+/** Returns the id of the present session, or of the next one if there is none. */
 async function currentSession(client: ExactlyOnceClient, signal: Abortable): Promise<bigint> {
   for (;;) {
     if (client.session) return client.session.id
@@ -314,7 +314,7 @@ async function lookForTrace<T>(
   }
 }
 
-/** Looking does no harm and may be done as often as it takes: each time waits for a connection, if there is to be one. */
+/** Looks until there is an answer: looking changes nothing, and each try waits for a connection while one is possible. */
 async function retryLook<T>(client: ExactlyOnceClient, look: () => Promise<T>, signal?: AbortSignal): Promise<T> {
   for (;;) {
     try {
@@ -330,7 +330,7 @@ async function retryLook<T>(client: ExactlyOnceClient, look: () => Promise<T>, s
   }
 }
 
-/** An answer that cannot be read does not count: it would be unreadable again. */
+/** Returns whether looking again can help: an answer that cannot be read would be unreadable again. */
 function isOutcomeUnknown({ outcome, retryable }: ZooKeeperError): boolean {
   return outcome === 'unknown' && retryable
 }

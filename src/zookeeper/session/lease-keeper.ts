@@ -68,7 +68,7 @@ export class LeaseKeeper {
   #endTimer: NodeJS.Timeout | undefined
   #proofTimer: NodeJS.Timeout | undefined
 
-  /** @param tick the servers' tick in milliseconds; by default that of servers, or less where a session is short */
+  /** @param tick the servers' tick in milliseconds; by default the servers' own default, or less where a session is short */
   constructor(options: { readonly clock: Clock; readonly tick?: number | undefined }, actions: LeaseKeeperActions) {
     this.#clock = options.clock
     this.#tick = options.tick
@@ -131,7 +131,7 @@ export class LeaseKeeper {
     if (lease.isProven && !already) this.#resolveProof()
   }
 
-  /** Whether the session can be used; reports its end if not. True where there is no session. */
+  /** Returns whether the session can be used; reports its end if not. True where there is no session. */
   isAlive(): boolean {
     if (!this.#current || this.#current.lease.timeLeftMs > 0) return true
     this.#actions.onOver(this.#current.lease.expiryReason)

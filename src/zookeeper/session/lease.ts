@@ -1,7 +1,7 @@
 /**
  * Computes how long this session is certain to be alive.
  *
- * The leader expires a session of which it received nothing for the session's timeout, and only what reaches the leader
+ * The leader expires a session from which it received nothing for the session's timeout, and only what reaches the leader
  * counts. A follower answers pings and reads by itself, even while it is cut off. The leader asks its followers every
  * half tick of the server (the relay), and then a follower reports which sessions were active. Between two servers, and
  * between a server and its client, everything arrives in order; but it may be late, in one direction only, and the

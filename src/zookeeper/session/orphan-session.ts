@@ -51,7 +51,7 @@ export class OrphanSession {
   }
 
   /**
-   * Attaches to the session once more and closes it. Takes two round trips, and those of SASL.
+   * Attaches to the session once more and closes it. Takes two round trips, and the round trips of SASL.
    *
    * @throws NotConnected, ConnectionLoss when it is not known to be closed; it is still pending then
    * @throws AuthFailed
@@ -86,7 +86,7 @@ export class OrphanSession {
 
   async #closeOver(connection: Connection, credentials: SessionCredentials): Promise<void> {
     const { id: session, password, timeout } = credentials
-    // No data are read on it, so any server is acceptable, even one that lags behind.
+    // No data are read on it, so any server is acceptable, even a server that lags behind.
     const response = await connection.attach({ lastZxid: 0n, timeout, session, password })
     // Another session may be in use elsewhere.
     if (response.timeout > 0 && response.session === session) {

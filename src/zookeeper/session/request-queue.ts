@@ -65,7 +65,7 @@ export class RequestQueue {
   }
 
   /**
-   * Takes the oldest requests for this session, up to a count or about a number of bytes; rejects those bound to
+   * Takes the oldest requests for this session, up to a count or about a number of bytes; rejects requests bound to
    * another one.
    */
   take(session: bigint, most: TakeLimits): PendingRequest[] {
@@ -97,7 +97,7 @@ export class RequestQueue {
   reject(type: typeof ZooKeeperError, why: string, options: Retryability): void {
     this.#stopTimer()
     for (const pending of this.#waiting.drain()) {
-      // The next session is not the one that it is bound to.
+      // The request is bound to this session, not to the next one.
       pending.fail(
         notSentError(pending, type, why, { ...options, retryable: options.retryable && pending.session === undefined }),
       )

@@ -66,7 +66,7 @@ export class RequestSender {
     return this.#options.chroot.toUserPath(path) ?? path
   }
 
-  /** Converts the server's paths to the user's, without those outside of the chroot. */
+  /** Converts the server's paths to the user's, without the paths outside of the chroot. */
   toUserPaths(paths: readonly string[]): string[] {
     return paths.map((path) => this.#options.chroot.toUserPath(path)).filter((path) => path !== undefined)
   }

@@ -75,7 +75,7 @@ export class Sender {
   }
 
   /**
-   * Sends requests over this connection from now on: first those bound to it, then those that `first` makes, then the
+   * Sends requests over this connection from now on: first the requests bound to it, then the requests that `first` makes, then the
    * waiting ones.
    */
   attach(line: ActiveConnection, first: () => void): void {

@@ -70,7 +70,7 @@ export class Session {
   #lastZxid = 0n
   #newestZxid = 0n
   #previousId: bigint | undefined
-  /** Current connection, or the one being opened. */
+  /** Current connection, or the connection that is being opened. */
   #connection: Connection | undefined
   /** Reason why no session will follow. */
   #finalError: Error | undefined
@@ -362,7 +362,7 @@ export class Session {
     else this.#rejectAll(reason)
   }
 
-  /** Whether another connection, or another session, may follow. */
+  /** Returns whether another connection, or another session, may follow. */
   #mayRetry(over: 'connection' | 'session' = 'connection'): boolean {
     if (this.state === 'closed') return false
     if (this.state !== 'lost' && over === 'connection') return true

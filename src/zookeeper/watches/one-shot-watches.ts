@@ -45,7 +45,7 @@ export const ONE_SHOT_KINDS: readonly OneShotKind[] = ['data', 'children']
 export class OneShotWatches {
   readonly #entries: Readonly<Record<OneShotKind, Map<string, WatchEntry>>> = { data: new Map(), children: new Map() }
 
-  /** Whether a handler waits, or a request may add one, for a change of that path. */
+  /** Returns whether a handler waits, or a request may add one, for a change of that path. */
   has(path: string): boolean {
     return ONE_SHOT_KINDS.some((kind) => this.#entries[kind].has(path))
   }

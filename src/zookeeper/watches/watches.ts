@@ -88,7 +88,7 @@ export class WatchRegistry {
     return this.#paths.get(registration.path)?.registrations.has(registration) ?? false
   }
 
-  /** Whether the path has no watch of any kind. */
+  /** Returns whether the path has no watch of any kind. */
   isFree(path: string): boolean {
     return !this.#paths.has(path) && !this.#oneShots.has(path)
   }

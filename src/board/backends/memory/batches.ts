@@ -131,7 +131,7 @@ export class BatchSteps {
     return this.#endIfEmpty(name, batch)
   }
 
-  /** @throws Duplicate if a job with the uuid of one that is to be restored is open in its batch */
+  /** @throws Duplicate if an open job of the batch has the uuid of the job that is to be restored */
   assertRestores(posting: Posting, id: string): void {
     const batch = posting.batch === undefined ? undefined : this.#batches.get(posting.batch)
     if (batch?.failed.has(id) && batch.open.has(posting.uuid)) throw duplicateRestoreError(posting.batch ?? '', posting)

@@ -44,7 +44,7 @@ export class DependencySteps {
     }
   }
 
-  /** Removes a job that has ended; returns the jobs that have become ready, and those that are to be cancelled because of its end. */
+  /** Removes a job that has ended. Returns the jobs that have become ready, and the jobs that must be cancelled because of its end. */
   end(
     id: string,
     outcome: 'done' | 'trashed',

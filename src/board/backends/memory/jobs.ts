@@ -140,7 +140,7 @@ export class JobSteps {
     entries.set(id, { ...entry, ...(failure ? { failure } : {}) })
   }
 
-  /** Frees the jobs that depend on one that has ended, or requests to cancel them: these are doomed. */
+  /** Frees the jobs that depend on a job that has ended, or requests to cancel them: then they are doomed. */
   #endDependencies(
     id: string,
     trash: JobEnd['trash'],

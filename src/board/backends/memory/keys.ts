@@ -13,7 +13,7 @@ interface HeldKey {
   readonly until?: number
 }
 
-/** The job because of which a key cannot be taken. */
+/** The job that makes a key unavailable. */
 export interface KeyHolder {
   readonly uuid: string
   /** Set if the job has left the board and the window of its key is not over: the id of the job. */

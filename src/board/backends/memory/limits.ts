@@ -1,4 +1,4 @@
-/** What claims of a memory board, and calls outside of claims, have taken of limits. */
+/** The slots and tokens that claims of a memory board, and calls outside of claims, have taken. */
 import type { AlarmClock } from '../../../core/time.ts'
 import type { BackendLimits } from '../../contract/index.ts'
 import { refusalError } from '../../contract/refusals.ts'
@@ -23,7 +23,7 @@ export class LimitSteps {
   #revision = 0
   /** The number of jobs that hold a slot of each key. */
   readonly #used = new Map<string, number>()
-  /** The keys of which each job holds a slot. */
+  /** For each job, the keys whose slot it holds. */
   readonly #held = new Map<string, readonly string[]>()
   readonly #arrivals = new Map<string, TakenTokens>()
 
@@ -47,7 +47,7 @@ export class LimitSteps {
   take(id: string, { revision, wants }: ClaimLimits): { key: string; arrivalMs: number }[] {
     if (revision !== this.#revision) throw refusalError(id, { why: 'limits' })
     const nowMs = this.#clock.now()
-    // A changed rate counts from the first request by it, also from one that is refused.
+    // A changed rate counts from the first request by it, even if that request is refused.
     for (const { key, rate } of wants) if (rate) this.#applyRate(key, rate, nowMs)
     const arrivals = wants.flatMap(({ key, concurrency, rate }) => {
       const used = this.#used.get(key) ?? 0
@@ -105,7 +105,7 @@ export class LimitSteps {
   }
 
   /**
-   * Looks at a few arrival times, and removes those that are over: they mean the same as none. The others go to the end, so that the next
+   * Looks at a few arrival times, and removes the times that are over: they mean the same as none. The others go to the end, so that the next
    * calls look at those behind them.
    *
    * @param count more than were added

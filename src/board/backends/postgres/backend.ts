@@ -82,7 +82,7 @@ export class PostgresBackend implements Backend {
     this.callerTransactions = new PostgresCallerTransactions(board)
     const [records, batches] = [this.records.watches, this.batches.watches]
     this.changes = new PostgresChanges(board, { feed, writer, records, batches })
-    // Last, because it tells the others what becomes of the session. They find the session on the board.
+    // Created last, because it notifies the other roles of changes of the session. They find the session on the board.
     const { changes, resources, jobs, claims } = this
     this.session = new PostgresSession(board, { feed, writer, changes, resources, cleanUp, pending: [jobs, claims] })
   }

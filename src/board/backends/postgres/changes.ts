@@ -116,7 +116,7 @@ export class PostgresChanges implements BackendChanges {
     if (!this.#isSubscribed) feed.detach()
   }
 
-  /** Notes that a connection is that of the session now: the board may have been unsubscribed while it was opened. */
+  /** Notes that a connection belongs to the session now: the board may have been unsubscribed while it was opened. */
   onAttached(): void {
     if (!this.#listens) void this.#unlisten()
   }
@@ -163,7 +163,7 @@ function toFeedSource(connection: PostgresConnection): FeedSource {
   return { connection, onError: (error) => connection.disconnect(error) }
 }
 
-/** A status as the function `follow` returns it. */
+/** Converts a status as the SQL function `follow` returns it. */
 function toJobStatus(status: unknown): JobStatus {
   if (!Array.isArray(status)) return status === 'trashed' ? 'trashed' : 'gone'
   const [claimed, cancelled, revision] = status

@@ -62,7 +62,7 @@ export class PostgresHistory implements BackendHistory {
   }
 }
 
-/** Parses a row of the history; undefined for one that no board has written. */
+/** Parses a row of the history; undefined for a row that no board has written. */
 function parseEndedJob(row: Row): EndedJob | undefined {
   const record = readBytes(row, 'record')
   if (record) return decodeEndedJob(record)

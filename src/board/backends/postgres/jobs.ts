@@ -1,4 +1,4 @@
-/** Posts jobs, and reads those on the board. */
+/** Posts jobs, and reads the jobs on the board. */
 import { BatchCommit, type CommitResult } from '../../../core/async/group-commit.ts'
 import { InvalidPosting, messageOf } from '../../../core/errors.ts'
 import type { Row } from '../../../postgres/index.ts'

@@ -209,7 +209,7 @@ export class PostgresResources implements BackendResources {
     ]
   }
 
-  /** Returns those of the locks that are held now. */
+  /** Tries to take the locks. Returns the ones that the connection holds now. */
   async #tryLocks(connection: PostgresConnection, locks: readonly Lock[]): Promise<ReadonlySet<Lock>> {
     const { rows } = await connection.query(TRY_LOCKS, toParameters(locks))
     const { backend, locked } = rows[0] ?? {}

@@ -44,7 +44,7 @@ export interface PostgresSessionOptions {
   readonly changes: PostgresChanges
   readonly resources: PostgresResources
   readonly cleanUp: CleanUp
-  /** What is waited for before the session ends. */
+  /** The roles whose pending work is awaited before the session ends. */
   readonly pending: readonly { idle(): Promise<void> }[]
 }
 
@@ -319,7 +319,7 @@ export class PostgresSession implements BackendSession {
   }
 }
 
-/** Returns a promise that nobody has to wait for. */
+/** Returns a deferred promise whose rejection needs no handler. */
 function createNext(): Deferred<void> {
   const next = createDeferred<void>()
   next.promise.catch(() => undefined)

@@ -71,7 +71,7 @@ export class RedisBatches implements BackendBatches {
     return this.#board.open.session.unwatch('batches', uuid)
   }
 
-  /** Returns the batches; undefined for one that is not kept. */
+  /** Returns the batches; undefined for a batch that is not kept. */
   async #read(uuids: readonly string[]): Promise<(StoredBatch | undefined)[]> {
     const values = toList(
       await this.#board.command('hmget', 'batches', ...uuids.flatMap((uuid) => [uuid, `${uuid}:state`])),

@@ -47,12 +47,12 @@ export class RedisLimits implements BackendLimits {
     })
   }
 
-  /** Returns the fields of keys of which something is taken. */
+  /** Returns the fields of the keys with taken slots or tokens. */
   async #usedFields(): Promise<readonly string[]> {
     const [, slots] = toList(await this.#board.command('hscan', 'slots', '0', 'COUNT', String(MAX_USED_KEYS)))
     const held = toTexts(slots).filter((_, index) => index % 2 === 0)
     const newest = toTexts(await this.#board.command('zrevrange', 'rates', '0', String(MAX_USED_KEYS - 1)))
-    // The name of a very long key is a hash, of which the key is not known.
+    // The field of a very long key is a hash: the key cannot be read from it.
     return [...new Set([...held, ...newest])].filter((field) => !field.startsWith('#')).slice(0, MAX_USED_KEYS)
   }
 

@@ -59,7 +59,7 @@ export class RedisSession implements BackendSession {
     // Without a new connection the last batch is never answered, so the wait is limited.
     await withinTime(CLOSE_TIMEOUT_MS, committer.idle())
     await keeper.close()
-    // Rejects the steps that were requested meanwhile, and those that were not answered.
+    // Rejects the steps that were requested meanwhile, and the unanswered steps.
     committer.sessionsEnded()
     await committer.idle()
   }

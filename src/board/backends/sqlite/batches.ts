@@ -165,7 +165,7 @@ export class BatchSteps {
     db.run(`DELETE FROM batches WHERE number IN (${old})`, board, MAX_ENDED_BATCHES)
     const batch = toStoredBatch(row)
     this.#changes.addBatch(batch.uuid)
-    // The end of a job must not fail because somebody has damaged the definition of its batch.
+    // The end of a job must not fail because the definition of its batch is damaged.
     const callback = catchError(() => toBatchCallback(decodeBatch(batch.uuid, batch.bytes), batch))
     return 'value' in callback ? callback.value : undefined
   }

@@ -1,4 +1,4 @@
-/** Reports the changes of a board, which `feed.ts` reads, to its view and to those who follow jobs. */
+/** Reports the changes of a board, which `store/feed.ts` reads, to its view and to the followers of jobs. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { BackendChanges, JobStatus } from '../../contract/index.ts'
 import type { JobSteps } from './jobs.ts'

@@ -9,7 +9,7 @@ import type { SqliteBoard } from './life/open-board.ts'
 import type { BoardPlace } from './store/change-log.ts'
 import { readText, toEntity } from './store/rows.ts'
 
-/** An entity without a session is not one that a board has registered. */
+/** The condition that the session of an entity exists: a board registers no entity without a session. */
 const LIVES = 'EXISTS (SELECT 1 FROM sessions WHERE id = session)'
 
 export class EntitySteps {

@@ -11,7 +11,6 @@ import { type EncodedEntry, readBytes, readText } from './store/rows.ts'
 /** The number of rows of one read: each can have results of 64 KiB. */
 const ROWS_PER_READ = 500
 
-/** With the plus before board, SQLite chooses the index of uuids, and not that of all jobs of the board. */
 export class HistorySteps {
   readonly #place: BoardPlace
 
@@ -26,6 +25,7 @@ export class HistorySteps {
       db.run('DELETE FROM history WHERE board = ?', board)
       return
     }
+    // With the plus before board, here and in `find`, SQLite uses the index of uuids, and not the index of all jobs of the board.
     db.run('DELETE FROM history WHERE +board = ? AND uuid = ?', board, uuid)
     const row = db.get('UPDATE boards SET history = history + 1 WHERE id = ? RETURNING history', board)
     const number = Number(row?.['history'])

@@ -15,7 +15,7 @@ export interface KeysOptions {
   readonly changes: ChangeLog
 }
 
-/** The job because of which a key cannot be taken. */
+/** The job that makes a key unavailable. */
 export type KeyHolder = Omit<KeyTaken, 'created'> & { readonly uuid: string }
 
 export class KeySteps {
@@ -51,7 +51,11 @@ export class KeySteps {
     }
   }
 
-  /** Replaces the posting of a job that waits, with the bytes of the new one. @throws NotFound; Unclaimable if it was claimed, changed or cancelled meanwhile */
+  /**
+   * Replaces the posting of a job that waits, with the bytes of the new one.
+   *
+   * @throws NotFound; Unclaimable if it was claimed, changed or cancelled meanwhile
+   */
   replace({ id, revision, posting, window }: ReplaceRequest, bytes: Uint8Array): Replaced {
     const { place, rows, changes } = this.#options
     const row = rows.requireUnclaimed(id, revision)

@@ -1,4 +1,4 @@
-/** What claims, and calls outside of claims, have taken of the limits of a board. */
+/** The slots and tokens of a board that claims, and calls outside of claims, have taken. */
 import { decodeText, encodeText } from '../../../core/texts.ts'
 import type { BackendLimits } from '../../contract/index.ts'
 import { refusalError } from '../../contract/refusals.ts'

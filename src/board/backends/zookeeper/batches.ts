@@ -35,7 +35,7 @@ export class ZooKeeperBatches implements BackendBatches {
     })
   }
 
-  /** Also ends a batch that was left without open jobs by a process that died. */
+  /** Returns the batch. Ends it before if a process that died has left it without open jobs. */
   async find(uuid: string): Promise<StoredBatch | undefined> {
     const { batchNodes: nodes, batches: counter } = this.#board.parts
     const what = `reading batch ${uuid}`

@@ -63,7 +63,7 @@ export class ZooKeeperChanges implements BackendChanges {
 
   /**
    * Resolves when all changes up to the call are received: watch events of a session arrive before later answers, such
-   * as that of the sync.
+   * as the answer to the sync.
    */
   async barrier(): Promise<void> {
     const { uri, zookeeper, layout, parts } = this.#board

@@ -24,7 +24,7 @@ import { encodeLock } from './store/encoding.ts'
 import { readSlotsOf } from './store/limit-slots.ts'
 import { translateErrors } from './store/reader.ts'
 
-/** What the tries of one claim have in common. */
+/** The state that all tries of one claim share. */
 interface Claiming {
   readonly what: string
   readonly request: ClaimRequest
@@ -176,7 +176,7 @@ export class ZooKeeperClaims implements BackendClaims {
         const bytes = postings.encode(posting)
         if (!settlement.held) return transactions.abandonSteps(layout, id, { ...at, bytes })
         postings.assertClaimable(posting, bytes)
-        // The permits of other names may be those of other jobs.
+        // The permits of other names may belong to other jobs.
         return transactions.abandonSteps(layout, id, { ...at, posting: settlement.held, bytes })
       }
       case 'trash':

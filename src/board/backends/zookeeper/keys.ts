@@ -1,4 +1,4 @@
-/** Keys, by which a job replaces another one that waits. `store/key-nodes.ts` has the znodes. */
+/** Keys, by which a job replaces a waiting job. `store/key-nodes.ts` has the znodes. */
 import { Unclaimable } from '../../../core/errors.ts'
 import type { ZooKeeperError } from '../../../zookeeper/index.ts'
 import type { BackendKeys, Replaced, ReplaceRequest } from '../../contract/index.ts'
@@ -32,7 +32,7 @@ export class ZooKeeperKeys implements BackendKeys {
       onRecovered: () => replaced,
       onRefused: toClaimError.bind(undefined, what),
     }
-    // The key is that of the job as long as it has this revision.
+    // The key belongs to the job as long as the key has this revision.
     const keyPart = {
       steps: [key],
       onRefused: (error: ZooKeeperError) =>

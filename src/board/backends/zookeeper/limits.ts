@@ -19,7 +19,7 @@ export class ZooKeeperLimits implements BackendLimits {
     this.#board = board
   }
 
-  /** The records are read after the gate, over the same connection: they are not older. */
+  /** Returns the revision of the limits. The records are read after the gate, over the same connection: they are not older. */
   async revision(): Promise<number> {
     const { gate } = this.#board.parts
     return (await translateErrors('reading the gate', () => gate.read())).limits

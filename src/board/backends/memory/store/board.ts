@@ -19,12 +19,12 @@ export class MemoryBoard<Steps> {
     this.#steps = options.steps
   }
 
-  /** What an open board has; undefined while it is not open. */
+  /** The parts of the open board; undefined while it is not open. */
   get open(): OpenBoard | undefined {
     return this.#open
   }
 
-  /** Returns what an open board has. @throws InvalidState */
+  /** Returns the parts of the open board. @throws InvalidState while it is not open */
   requireOpen(): OpenBoard {
     if (this.#open) return this.#open
     throw new InvalidState(`board ${this.#uri} is not open`)

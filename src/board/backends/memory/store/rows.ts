@@ -1,4 +1,4 @@
-/** The rows of a memory board: the jobs that are on it, which the steps of several roles read and write, and those in its trash. */
+/** The rows of a memory board: the jobs that are on it, which the steps of several roles read and write, and the jobs in its trash. */
 import { defined } from '../../../../core/options.ts'
 import type { AlarmClock } from '../../../../core/time.ts'
 import type { Cancellation, PostRequest, TrashReason } from '../../../contract/index.ts'

@@ -119,7 +119,7 @@ export function toBatchRefusalError([why, reason = '']: BatchRefusal, posting: P
   return closedBatchError(batch, why === 'cancelled' ? { cancelled: { reason: decodeText(reason) } } : {}, posting)
 }
 
-/** Returns the status of those jobs that are no longer on the board. Errors are the driver's own. */
+/** Returns the status of the jobs that are no longer on the board. Errors are the driver's own. */
 export async function readFates(board: PostgresBoard, jobs: readonly number[]): Promise<Fates> {
   const rows = await board.query(
     `SELECT a.id, t.id IS NOT NULL AS trashed FROM pg_catalog.unnest($2::bigint[]) AS a(id)

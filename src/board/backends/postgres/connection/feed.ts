@@ -212,8 +212,8 @@ export function parseFollowed(payload: string): BoardChange[] {
 }
 
 /**
- * The changes of one kind in a transaction. Posted, ready and replaced jobs include ranks that are not the default, and due times: `'Infinity'` for a job that
- * waits for others, since JSON has no such number.
+ * The changes of one kind in a transaction. Posted, ready and replaced jobs include ranks that are not the default, and due times: `'Infinity'` for a
+ * job that waits for others, since JSON has no such number.
  */
 type TransactionPart = readonly [
   kind: string,

@@ -25,7 +25,7 @@ export class SessionLease {
     return this.#lengthMs - Math.max(monotonic - this.#renewedAt.monotonic, wall - this.#renewedAt.wall)
   }
 
-  /** Asks at the end of the lease whether the session is alive, so that the end is noticed in time even if nobody else asks. */
+  /** Asks at the end of the lease whether the session is alive, so that the end is noticed in time even if no other caller asks. */
   watch(isAlive: () => boolean): void {
     clearTimeout(this.#timer)
     this.#timer = startTimer(() => isAlive() && this.watch(isAlive), Math.max(this.leftMs, 1))

@@ -2,7 +2,7 @@
 -- transaction.
 --
 -- There are no counters that transactions share. The open jobs are the rows of the table jobs with the number of the batch, and the failed
--- ones those of batch_failures. Each post adds a row of its own to batch_posts. So posts and ends do not wait for each other's rows.
+-- jobs are the rows of batch_failures. Each post adds a row of its own to batch_posts. So posts and ends do not wait for each other's rows.
 --
 -- | transaction | locks | what follows |
 -- |---|---|---|
@@ -42,7 +42,7 @@ BEGIN
   PERFORM pg_notify(':CHANNEL' || p_board || '_b', p_uuid);
 END $function$;
 
--- Removes the batches of a board that ended first: all but MAX_ENDED_BATCHES of those that have ended. Leaves those that another
+-- Removes the batches of a board that ended first: all but MAX_ENDED_BATCHES of the ended batches. Leaves batches that another
 -- transaction changes now. Returns nothing.
 CREATE OR REPLACE FUNCTION :SCHEMA.forget_batches(p_board integer)
 RETURNS void LANGUAGE plpgsql
@@ -96,7 +96,7 @@ BEGIN
   PERFORM :SCHEMA.forget_batches(v_batch.board);
 END $function$;
 
--- Ends those of these batches that have no open job any more, after this transaction has ended jobs of them. p_batches: the numbers of the
+-- Ends these batches if they have no open job any more, after this transaction has ended jobs of them. p_batches: the numbers of the
 -- batches, which may be repeated; null for jobs without a batch. Returns nothing.
 CREATE OR REPLACE FUNCTION :SCHEMA.count_ends(p_batches bigint[])
 RETURNS void LANGUAGE plpgsql
@@ -123,7 +123,7 @@ END $function$;
 -- Returns the posts that their batches refuse: the index of each from 1, and the reason as the function post returns it. Locks the rows of
 -- the batches.
 --
--- Arrays with one element for each post: p_batches and p_numbers (uuid and number of its batch; the number is null for one that the board
+-- Arrays with one element for each post: p_batches and p_numbers (uuid and number of its batch; the number is null for a batch that the board
 -- does not have), p_members (the number of the open job on whose behalf it is, or null) and p_uuids. p_missing: the numbers of jobs that
 -- are not on the board, or null.
 CREATE OR REPLACE FUNCTION :SCHEMA.barred_posts(p_batches text[], p_numbers bigint[], p_members bigint[], p_missing bigint[], p_uuids text[])

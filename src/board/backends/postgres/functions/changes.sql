@@ -17,8 +17,10 @@ END $function$;
 -- jobs, on the channel of their session, with the kind and the number of the job. Deletes the followers of jobs that have ended.
 --
 -- p_kind: posted, ready, replaced, claimed, abandoned, freed, consumed, trashed, cancelled, paused or resumed. p_jobs: the numbers of the
--- jobs. p_ranks, p_dues: of posted, ready and replaced jobs, where any of them differs from the default. The name of the channel ends with
--- p_board; that of a session's own channel, which receives the changes of jobs that the session follows, with its number.
+-- jobs. p_ranks, p_dues: of posted, ready and replaced jobs, where any of them differs from the default.
+--
+-- The name of the board's channel ends with p_board. Each session has a channel of its own, which receives the changes of jobs that the
+-- session follows: its name ends with p_board and the number of the session.
 CREATE OR REPLACE FUNCTION :SCHEMA.log_change(p_board integer, p_kind text, p_jobs bigint[], p_ranks smallint[] DEFAULT NULL,
   p_dues float8[] DEFAULT NULL)
 RETURNS void LANGUAGE plpgsql
@@ -74,7 +76,7 @@ BEGIN
   PERFORM :SCHEMA.sweep_batches(p_board);
   DELETE FROM :SCHEMA.changes WHERE board = p_board AND transaction < pg_snapshot_xmax(v_horizon)
     AND pg_visible_in_snapshot(transaction, v_horizon);
-  -- An arrival time that has passed means the same as none, and that of a key without a limit is not used. No limit can be set meanwhile,
+  -- An arrival time that has passed means the same as none, and the arrival time of a key without a limit is not used. No limit can be set meanwhile,
   -- because the row of the board is locked.
   DELETE FROM :SCHEMA.limit_keys WHERE (key, board) IN (SELECT k.key, k.board FROM :SCHEMA.limit_keys k
     WHERE k.board = p_board AND (k.arrival < extract(epoch FROM clock_timestamp())::float8 * 1000 OR NOT EXISTS (

@@ -25,13 +25,13 @@ END $function$;
 -- p_spacings. p_limits: the revisions of the limits by which they were found; none for a client that knows of none.
 --
 -- Returns {granted, fences, refused, busy, limited, arrivals}: the indexes of the granted jobs from 0, the fence of each, and for the other
--- jobs [index, gone, changed or waits] or [index, busy, resource]; limited and arrivals are those of take_limits.
+-- jobs [index, gone, changed or waits] or [index, busy, resource]; limited and arrivals are as take_limits returns them.
 -- Returns {limits} if the limits have another revision. Returns {over} if the session has ended, {paused} if the board is
 -- paused, and {outOfFences} near 2^53 - 1, the largest number that JavaScript and JSON represent exactly: two claims above
 -- it could get the same fence. The limit leaves a margin of a million for numbers that are drawn concurrently.
 --
 -- Claims that want the same resource come one after another, by a lock of the transaction whose number follows from the board and the
--- resource: two resources may have the same one. The sessions hold locks of the resources themselves, see resource-locks.ts. lock_timeout
+-- resource: two resources may have the same one. The sessions hold locks of the resources themselves, see resources.ts. lock_timeout
 -- limits the wait, because any role of the database may take such a lock. After it, a claim is refused as if the resource were held, and
 -- the other claims of the batch continue.
 CREATE OR REPLACE FUNCTION :SCHEMA.claim(

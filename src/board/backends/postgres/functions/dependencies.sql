@@ -9,10 +9,10 @@
 -- A doomed job (cancelled before its first run, because a job on which it depends is in the trash) keeps an infinite due_when_ready, so it
 -- is not claimed. The client that cancelled it, or another one, moves it to the trash.
 --
--- So a claimed job has no dependencies, and a job has a larger id than those on which it depends. Two ends, which lock the jobs that end
+-- So a claimed job has no dependencies, and a job has a larger id than the jobs on which it depends. Two ends, which lock the jobs that end
 -- first and then the dependent jobs by id, never wait for each other.
 
--- Locks these jobs of a board against their end until the transaction has ended. Returns the numbers of those that are not on the board;
+-- Locks these jobs of a board against their end until the transaction has ended. Returns the numbers of the jobs that are not on the board;
 -- null if all are.
 CREATE OR REPLACE FUNCTION :SCHEMA.lock_dependencies(p_board integer, p_after bigint[])
 RETURNS bigint[] LANGUAGE plpgsql
@@ -58,7 +58,7 @@ AS $function$
 $function$;
 
 -- Frees the jobs that depended on jobs which have ended, or cancels them. Their rows are locked. p_done and p_trashed: the numbers of the
--- jobs that are done, and of those that are in the trash; either may be null. Returns nothing.
+-- jobs that are done, and of the jobs that are in the trash; either may be null. Returns nothing.
 CREATE OR REPLACE FUNCTION :SCHEMA.release_dependents(p_board integer, p_done bigint[], p_trashed bigint[])
 RETURNS void LANGUAGE plpgsql
 SET search_path TO pg_catalog, pg_temp

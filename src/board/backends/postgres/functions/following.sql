@@ -4,7 +4,7 @@
 -- time may not see the new row of the table followers. So follow waits for such a transaction: it locks the jobs after it has
 -- inserted its rows, and reads their status after that. A row whose job has left the board meanwhile is deleted again.
 --
--- Rows of followers are locked after those of jobs, in the order of job and session.
+-- Rows of followers are locked after the rows of jobs, in the order of job and session.
 
 -- Follows these jobs for a session. Returns for each its status: [claimed, cancelled, revision], "trashed", or null for a job
 -- that is neither on the board nor in the trash; null instead of the list if the session has ended.

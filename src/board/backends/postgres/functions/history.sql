@@ -1,6 +1,6 @@
 -- Functions of the history: the jobs of a board that ended last. Each end of a job adds one, in its transaction.
 
--- Deletes the oldest jobs of the history of a board but p_keep. Leaves those that another transaction deletes now. Returns nothing.
+-- Deletes the oldest jobs of the history of a board but p_keep. Leaves jobs that another transaction deletes now. Returns nothing.
 CREATE OR REPLACE FUNCTION :SCHEMA.trim_history(p_board integer, p_keep integer)
 RETURNS void LANGUAGE plpgsql
 SET enable_seqscan TO off SET enable_sort TO off SET enable_bitmapscan TO off SET jit TO off
@@ -17,7 +17,7 @@ END $function$;
 -- Adds jobs that have ended.
 --
 -- Arrays with one element for each job that was to end: p_ids (number), p_uuids and p_lengths (length of its part of p_records, where the
--- records are joined; null for a job that is not added). p_ended: the numbers of those that have ended. p_keep: how many jobs the history
+-- records are joined; null for a job that is not added). p_ended: the numbers of the ended jobs. p_keep: how many jobs the history
 -- keeps. Returns nothing.
 --
 -- Finding the oldest jobs costs a read of all that are kept. So only some calls trim the history, chosen at random: a counter in the

@@ -28,7 +28,7 @@ BEGIN
   RETURN v_refused;
 END $function$;
 
--- Replaces the posting of an unclaimed job by that of a newer post with its key. p_body, p_name, p_priority, p_owner_lost, p_delay: as in
+-- Replaces the posting of an unclaimed job by a newer posting with the same key. p_body, p_name, p_priority, p_owner_lost, p_delay: as in
 -- post; p_window: the window of the key from now on in milliseconds, or null. Returns done; changed if the job is claimed or cancelled, or
 -- has another revision; or gone if it has left the board.
 CREATE OR REPLACE FUNCTION :SCHEMA.replace_posting(

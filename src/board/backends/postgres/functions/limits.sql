@@ -18,7 +18,7 @@ BEGIN
   RETURN v_now + least(p_burst, (p_arrival - v_now) / p_former) * p_spacing;
 END $function$;
 
--- Locks the rows of these keys, and creates those that are missing. Where a rate has changed, converts the arrival time to the new rate.
+-- Locks the rows of these keys, and creates missing rows. Where a rate has changed, converts the arrival time to the new rate.
 -- Returns nothing.
 --
 -- Arrays with one element for each limit: p_keys, p_bursts and p_spacings, null where there is no rate. A key has the same rate wherever it
@@ -45,7 +45,7 @@ END $function$;
 -- What is taken of the keys is read once and written once, for all jobs: a query for each job would take several times as long as its
 -- claim.
 --
--- p_ids: the numbers of jobs, of which those with an index (from 1) in p_jobs are asked for. Arrays with one element for each limit:
+-- p_ids: the numbers of jobs. Only the jobs whose index (from 1) is in p_jobs are asked for. Arrays with one element for each limit:
 -- p_wanting (the index of its job), p_keys, p_slots (the number of slots, or null), p_costs and p_bursts (tokens, or null) and p_spacings
 -- (the milliseconds in which a token comes back, or null). Returns {limited, arrivals}. limited: for each job that gets nothing [index from
 -- 0, {reached, until}], with the key that has no room and the time from which it has room; null for a key without a free slot. arrivals:
@@ -128,7 +128,7 @@ END $function$;
 --
 -- p_limits is the revision of the limits by which the rate was found. p_costs has the tokens of each call. p_burst and p_spacing (the
 -- milliseconds in which a token comes back) are null to check only the revision. Returns {limits} at another revision; else {taken, until}:
--- the number of calls whose tokens were taken, and the time from which those of the next call are free, null if there is none.
+-- the number of calls whose tokens were taken, and the time from which the tokens of the next call are free, null if there is none.
 CREATE OR REPLACE FUNCTION :SCHEMA.take_tokens(
   p_lane uuid, p_number bigint, p_board integer, p_limits integer, p_key text, p_costs float8[], p_burst float8, p_spacing float8)
 RETURNS json LANGUAGE plpgsql
@@ -144,7 +144,7 @@ DECLARE
   v_taken integer := 0;
   v_until float8;
 BEGIN
-  -- As for claims: a change of a limit waits for those that are under way.
+  -- As for claims: a change of a limit waits for the transactions that hold this lock.
   LOCK TABLE :SCHEMA.boards IN ROW SHARE MODE;
   SELECT limits INTO v_limits FROM :SCHEMA.boards WHERE id = p_board;
   IF v_limits <> p_limits THEN RETURN :SCHEMA.answer(p_lane, p_number, '{"limits": true}'); END IF;

@@ -1,6 +1,6 @@
 -- Function that changes records, and posts jobs in the same transaction.
 --
--- Rows of records are locked before those of jobs, in the order of kind and digest. Before them, a change of a limit locks the table of
+-- Rows of records are locked before the rows of jobs, in the order of kind and digest. Before them, a change of a limit locks the table of
 -- boards, which claims share: claims that are under way end first, and each later one finds another revision of the limits.
 
 -- Changes records and posts jobs: all or nothing.
@@ -9,7 +9,7 @@
 -- must not exist) and p_lengths (length of its part of p_values, where the new values are joined; null to remove the record). The rest as
 -- of the function post; p_bodies is null if nothing is posted.
 --
--- Returns {revisions, posted}: the new revision of each record, null for one that was removed, and what post returns. If nothing was
+-- Returns {revisions, posted}: the new revision of each record, null for a record that was removed, and what post returns. If nothing was
 -- changed, returns why: {record}, the index from 0 of a change whose record is at another revision; {post}, the index of a post whose key
 -- is taken; {gone}, the numbers of the jobs on which posts would depend and which are not on the board; or {batch}, as [index, reason], a
 -- post that its batch refuses, with the reason as the function post returns it.

@@ -1,6 +1,6 @@
 -- Functions that cancel a job, take its claim away, and pause or resume a board.
 
--- Marks a job as cancelled; a delayed job, and one that waits for others, becomes due at once. The first request is kept. Returns done, or
+-- Marks a job as cancelled; a delayed job, or a job that waits for others, becomes due at once. The first request is kept. Returns done, or
 -- gone if the job has left the board.
 CREATE OR REPLACE FUNCTION :SCHEMA.cancel(p_lane uuid, p_number bigint, p_board integer, p_id bigint, p_who text, p_reason text)
 RETURNS json LANGUAGE plpgsql

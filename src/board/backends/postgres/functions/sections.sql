@@ -41,7 +41,7 @@ BEGIN
 END $function$;
 
 -- Returns up to p_limit unclaimed jobs whose delay ends after p_after (in milliseconds since 1970), by the end of their
--- delay; without those that wait for others.
+-- delay; without the jobs that wait for others.
 CREATE OR REPLACE FUNCTION :SCHEMA.resting(p_board integer, p_after float8, p_limit integer)
 RETURNS json LANGUAGE sql STABLE
 SET enable_seqscan TO off SET enable_sort TO off SET enable_bitmapscan TO off

@@ -1,9 +1,11 @@
 -- Functions that move an unclaimed job to the trash, restore it, or purge it. Each returns done, or the reason of the
 -- refusal.
 
--- Moves an unclaimed job to the trash. p_life: the part of its posting that claims change. p_record: its record for the history, of which
--- p_keep jobs are kept; null if it is not added. p_at: the time of the entry in milliseconds since 1970, or null for now. Returns done, or {doomed} with the jobs that were cancelled before their first run;
--- changed if the job is claimed or has another revision, or gone if it has left the board.
+-- Moves an unclaimed job to the trash. p_life: the part of its posting that claims change. p_record: its record for the history, which
+-- keeps p_keep jobs; null if it is not added. p_at: the time of the entry in milliseconds since 1970, or null for now.
+--
+-- Returns done, or {doomed} with the jobs that were cancelled before their first run; changed if the job is claimed or has another
+-- revision, or gone if it has left the board.
 CREATE OR REPLACE FUNCTION :SCHEMA.discard(
   p_lane uuid, p_number bigint, p_board integer, p_id bigint, p_revision integer, p_life bytea,
   p_who text, p_reason text, p_failure bytea, p_record bytea, p_keep integer, p_at float8)

@@ -1,4 +1,4 @@
-/** What all roles need of a board: where it is, its number and its sink, the session, and reads over the connections of a pool. */
+/** The parts of a board that all roles need: its place, its number and its sink, the session, and reads over the connections of a pool. */
 import { InvalidPosting, InvalidState, NotConnected } from '../../../../core/errors.ts'
 import type { Logger } from '../../../../core/log.ts'
 import { type PostgresConnection, type PostgresLocation, PostgresPool, type Row } from '../../../../postgres/index.ts'

@@ -18,7 +18,7 @@ export function jobNumbers(ids: readonly string[]): number[] {
   return ids.map(jobNumber).map((number) => (isJobNumber(number) ? number : 0))
 }
 
-/** Returns whether a number is a valid number of a job. A row made by hand may have one that is negative, missing or too large to be exact. */
+/** Returns whether a number is a valid number of a job. In a row made by hand, it may be negative, missing or too large to be exact. */
 export function isJobNumber(number: unknown): number is number {
   return Number.isSafeInteger(number) && Number(number) > 0
 }

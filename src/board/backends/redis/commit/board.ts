@@ -1,4 +1,4 @@
-/** What all roles of a board share: its keys and, once it is open, its session and what sends its steps. */
+/** The parts of a board that all roles share: its keys and, once it is open, its session and the committer of its steps. */
 import { InvalidState, JobboardError } from '../../../../core/errors.ts'
 import type { Logger } from '../../../../core/log.ts'
 import type { BackendSink } from '../../../contract/index.ts'

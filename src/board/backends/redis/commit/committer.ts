@@ -265,7 +265,7 @@ export class StepCommitter {
     }
   }
 
-  /** Rejects a refused batch, of which nothing was executed. If memory is full, steps that need no memory are sent again. */
+  /** Rejects a refused batch: nothing of it was executed. If memory is full, steps that need no memory are sent again. */
   #handleRefusal({ waiting, grows }: SentBatch, cause: Error): void {
     const full = grows && cause.message.includes('OOM')
     const again = full ? waiting.filter(({ step }) => !step.grows) : []

@@ -1,4 +1,4 @@
-/** What the parts of an open board have in common: where it is, and to whom they report. */
+/** The context that the parts of an open board share: the place of the board, and the receivers of their reports. */
 import type { Logger } from '../../../../core/log.ts'
 import type { BackendSink } from '../../../contract/index.ts'
 import type { Layout } from '../store/layout.ts'

@@ -100,7 +100,7 @@ export function claimRejection(
   }
 }
 
-/** Returns the error of a post that its batch has refused. The details are those of the answer of the step. */
+/** Returns the error of a post that its batch has refused. The details come from the answer of the step. */
 export function batchRefusalError([, why, reason]: readonly unknown[], posting: Posting): Error {
   const { batch = '' } = posting
   if (why === 'unknown') return unknownBatchError(batch, posting)

@@ -23,7 +23,7 @@ export class Upkeep {
   }
 
   /**
-   * Releases the jobs that still depend on one that has ended, in the background. If that fails, the next status asks for it again,
+   * Releases the jobs that still depend on a job that has ended, in the background. If that fails, the next status asks for it again,
    * on this board or on another.
    */
   finishEnds(): void {

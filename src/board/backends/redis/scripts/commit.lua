@@ -51,7 +51,7 @@ if last == number then
   local stillDoomed = valid and type(noted) == 'table' and noted[1] == number and noted[2] or {}
   return { pack({ true, whole(now), whole(version), since(seen), paused, {}, true, faults, false, stillDoomed }), call('HGET', OWNER, 'answers') }
 end
--- If the batch adds data, the first write is one that Redis refuses when its memory is full: then nothing was changed.
+-- If the batch adds data, the first write is a command that Redis refuses when its memory is full: then nothing was changed.
 if grows then call('HSET', OWNER, 'answers', '') end
 renew(owner, ttl)
 local answers = {}

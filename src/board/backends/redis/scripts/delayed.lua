@@ -1,4 +1,4 @@
--- Reads delayed jobs, by the end of their delay, without those that wait for others. It changes nothing.
+-- Reads delayed jobs, by the end of their delay, without the jobs that wait for others. It changes nothing.
 --
 -- KEYS: all. ARGV: the time to begin after, and the limit. Returns the summaries.
 

@@ -2,8 +2,8 @@
  * A connection is opened once, used until the first fault, and never repaired. To reconnect, the session opens another one:
  * so the driver never sends a command again, or to another server, without our knowledge.
  *
- * It has a client for commands and, while it receives any channel, a second one; in a cluster one client does both. If either breaks, both are closed. An answer that does
- * not arrive in time also breaks the connection, because a connection that receives nothing looks like an idle one.
+ * It has a client for commands and, while it receives any channel, a second one; in a cluster one client does both. If either breaks, both are
+ * closed. An answer that does not arrive in time also breaks the connection, because a connection that receives nothing looks like an idle one.
  */
 import { createDeferred, type Deferred } from '../../../../core/async/abort.ts'
 import { asError, IncompatibleVersion, InvalidArgument, isError } from '../../../../core/errors.ts'

@@ -1,6 +1,6 @@
 /**
  * Delivers the log of changes to the sink, each change once and in order, from two sources. Answers of scripts contain all
- * missing changes in order; publications may arrive before those answers, late, or never.
+ * missing changes in order; publications may arrive before the answers, late, or never.
  */
 import type { BackendSink, BoardChange, QueueKey } from '../../../contract/index.ts'
 import { PRIORITIES, type Priority } from '../../../model/claim-order.ts'
@@ -27,8 +27,8 @@ const GATE_LETTER = 'G'
 /** The letter of a job whose posting was replaced. */
 const REPLACED_LETTER = 'U'
 /**
- * The letters of a post, of a job that waits for others no more, and of one whose posting was replaced. The entry adds the rank, unless it is the default, and the due time:
- * `Pjob42:1:1790000000000`.
+ * The letters of a post, of a job that waits for others no more, and of one whose posting was replaced. The entry adds the rank, unless it is the
+ * default, and the due time: `Pjob42:1:1790000000000`.
  */
 const PLACED_LETTERS: Readonly<Record<string, BoardChange['kind']>> = {
   P: 'posted',

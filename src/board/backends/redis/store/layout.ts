@@ -60,7 +60,7 @@ const LATER_NAMES = [
   ...['windows', 'intervals'],
 ] as const
 
-/** The channels beside that of jobs: on them the scripts publish the names of records, or of batches, that have changed. */
+/** The channels beside the channel of jobs: on them the scripts publish the names of records, or of batches, that have changed. */
 export const WATCHABLE = ['records', 'batches'] as const
 export type Watchable = (typeof WATCHABLE)[number]
 
@@ -120,7 +120,7 @@ export function recordField({ kind, id }: RecordName): string {
   return `${kind}/${fieldName(id)}`
 }
 
-/** Returns the name of a record; undefined for a field of which the id is hashed. */
+/** Returns the name of a record; undefined for a field that has a hash in place of the id. */
 export function parseRecordField(field: string): RecordName | undefined {
   const cut = field.indexOf('/')
   try {

@@ -43,7 +43,7 @@ export class SqliteBoard<Steps> {
     this.#open = { ...open, steps: this.#toSteps(open.place) }
   }
 
-  /** Forgets the parts of the board, and what it wanted to hear of. */
+  /** Forgets the parts of the board, and its subscriptions. */
   end(): void {
     this.#open = undefined
     this.wanted.subscribed = false

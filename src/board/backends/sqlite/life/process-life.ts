@@ -1,12 +1,12 @@
 /**
- * The process among those that use a file: it holds a lock until its end, and looks for processes that have ended, to free what their sessions
+ * This process as a user of a file: it holds a lock until its end, and looks for processes that have ended, to free what their sessions
  * held. All boards of the process on one file share it.
  *
  * | another process | its lock | its claims are free |
  * |---|---|---|
  * | ends, however | is free at once | at the next look of any process, after at most half a second |
  * | is stopped, or hangs | is held | when its heartbeats have been missing for the time of its session |
- * | ends, and somebody removed its lock file | is not known | when its heartbeats have been missing for the time of its session |
+ * | ends, and its lock file was removed | is not known | when its heartbeats have been missing for the time of its session |
  */
 import { RecurringError } from '../../../../core/async/recurring-error.ts'
 import { asError } from '../../../../core/errors.ts'
@@ -97,8 +97,8 @@ export class ProcessLife {
   }
 
   /**
-   * Takes the lock and adds the row of the process in one transaction. Others remove lock files without a row in a transaction, too: so they see either
-   * both or none.
+   * Takes the lock and adds the row of the process in one transaction. Others remove lock files without a row in a transaction, too: so they see
+   * either both or none.
    */
   async #enter(): Promise<ProcessLock> {
     const { connection, path } = this.#file
@@ -187,7 +187,7 @@ export class ProcessLife {
     return this.#file.connection.all('SELECT id FROM processes WHERE id <> ?', own).map(({ id }) => Number(id))
   }
 
-  /** Ends the sessions of processes that have ended, and those whose heartbeats are missing. @returns the processes that have ended */
+  /** Ends the sessions of processes that have ended, and the sessions whose heartbeats are missing. @returns the processes that have ended */
   #endDead(own: number): number[] {
     const { connection, path } = this.#file
     const ended = this.#others(own).filter((each) => stateOfProcess(path, each) === 'ended')

@@ -83,7 +83,7 @@ export class SessionKeeper {
     next.resolve()
   }
 
-  /** Notes that the row of a session is gone, whoever removed it. */
+  /** Notes that the row of a session was removed, by this or another process. */
   noteEnded(id: number): void {
     this.#lose(id, 'the session has ended, because its row was removed')
   }

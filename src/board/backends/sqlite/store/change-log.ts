@@ -4,7 +4,7 @@ import { decodeText, encodeText } from '../../../../core/texts.ts'
 import type { SqliteConnection } from '../../../../sqlite/index.ts'
 import type { RecordName } from '../../../model/record.ts'
 
-/** Where the rows of a board are: the connection, the number of the board, and the clock of its jobs. */
+/** The place of the rows of a board: the connection, the number of the board, and the clock of its jobs. */
 export interface BoardPlace {
   readonly db: SqliteConnection
   readonly board: number
@@ -12,7 +12,7 @@ export interface BoardPlace {
   readonly now: () => number
 }
 
-/** What a row says of a job. `freed`: its claim ended with the session. */
+/** The change of a job that a row reports. `freed`: its claim ended with the session. */
 export type JobChange =
   | 'posted'
   | 'ready'
@@ -23,7 +23,7 @@ export type JobChange =
   | 'consumed'
   | 'trashed'
   | 'cancelled'
-/** What a row says of other things: the board, a session, a batch, or a record. */
+/** The change of the board, a session, a batch, or a record that a row reports. */
 export type OtherChange = 'paused' | 'resumed' | 'ended' | 'batch' | 'record'
 export type ChangeKind = JobChange | OtherChange
 

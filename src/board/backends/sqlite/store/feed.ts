@@ -26,7 +26,7 @@ const VIEW_CHANGES: Readonly<Record<JobChange, readonly BoardChange['kind'][]>> 
 /** The number of changes of one read: a process that was stopped may have missed many. */
 const CHANGES_PER_READ = 10_000
 
-/** What the board wants to hear of. */
+/** The changes that the board subscribes to. */
 export interface Wanted {
   /** Whether a view wants all changes. */
   subscribed: boolean

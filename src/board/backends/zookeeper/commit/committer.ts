@@ -7,8 +7,8 @@
  *
  * **A refused operation fails only its own transaction.** A multi is refused as a whole, and the answer names the
  * operation at which it failed. The transaction of that operation is refused for good: the server's state proves it, and
- * no other transaction of the batch uses the same names (see `multi.ts`). The others are sent again, except those that
- * conflict with changes which were received meanwhile. A client receives a watch event before the answer to any later
+ * no other transaction of the batch uses the same names (see `multi.ts`). The others are sent again, except the ones
+ * that conflict with changes which were received meanwhile. A client receives a watch event before the answer to any later
  * request. So when other owners were faster, all lost claims are known by then, and one more round is enough for the
  * rest. Watches do not report keys: when one key was taken, one read shows which of the other keys are taken. Without
  * it, each taken key would cost one more round.

@@ -2,7 +2,7 @@
  * Combines several transactions into one multi: decides which transactions go together, and maps each operation to its
  * transaction.
  *
- * Two transactions about the same job, key or resource never share a batch, except those that share a resource. So each
+ * Two transactions about the same name, such as a job, key or resource, never share a batch, unless both touch it with the mode `together`. So each
  * transaction of a batch is granted or refused exactly as it would be alone, and the operation at which a multi fails
  * proves the refusal of its own transaction only.
  */
@@ -16,7 +16,7 @@ const MAX_BATCH_OPERATIONS = 1_024
 const MAX_BATCH_BYTES = 512 * 1_024
 /**
  * The number of transactions examined for one batch: transactions that wait for others about the same name must not
- * hide those behind them.
+ * hide the ones behind them.
  */
 const MAX_EXAMINED = 4 * MAX_BATCH_OPERATIONS
 /** The factor by which batches get smaller when connections break: see {@link QueuedTransaction.brokenConnections}. */

@@ -25,7 +25,7 @@ import type {
 /** The answer of a transaction that has to be made anew. */
 export const AGAIN: Again = { isAgain: true }
 
-/** The type of {@link AGAIN}, which is told from other answers by its identity. */
+/** The type of {@link AGAIN}, which is recognised by its identity. */
 export interface Again {
   readonly isAgain: true
 }
@@ -37,7 +37,7 @@ export function isAgain(answer: unknown): answer is Again {
 
 export const TRY_AGAIN: Refusal<Again> = { answer: () => AGAIN }
 
-/** What a feature adds to a transaction. The steps are among those of the transaction, which decides their order. */
+/** A part of a transaction that a feature adds. Its steps are among the steps of the transaction, which decides their order. */
 export interface TransactionPart<T> {
   readonly steps?: readonly TransactionStep[]
   readonly touches?: readonly TouchedName[]
@@ -45,7 +45,7 @@ export interface TransactionPart<T> {
   readonly additions?: readonly Addition[]
   readonly entry?: JournalEntry
   readonly prechecks?: readonly Precheck<T>[]
-  /** As in {@link Transaction}. */
+  /** Returns the same as {@link Transaction.getConflict}. */
   getConflict?(): Refusal<T> | undefined
   repair?(step: TransactionStep, error: ZooKeeperError): (() => Promise<unknown>) | undefined
   /** Returns what the refusal of a step of this part means; undefined for an error that is not about the feature. */

@@ -28,7 +28,7 @@ export class SequenceNumbers {
   #newest = 0n
   /** The number of postings that were refused because their numbers were taken. */
   #taken = 0
-  /** The newest count that was known; at first the count at the opening of the board, later often that of an own posting. */
+  /** The newest count that was known; at first the count at the opening of the board, later often the count of an own posting. */
   #lastKnown: number | undefined
 
   /**

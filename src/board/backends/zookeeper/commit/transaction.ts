@@ -1,4 +1,4 @@
-/** What a transaction is: its steps, what it touches, and what its refusals mean. `parts.ts` puts it together, `multi.ts` sends it with others. */
+/** A transaction: its steps, the names that it touches, and what its refusals mean. `parts.ts` puts it together, `multi.ts` sends it with others. */
 import type {
   CheckOp,
   GetChildrenOp,
@@ -18,14 +18,14 @@ export interface TransactionStep {
   readonly subject?: StepSubject
   /** Whether the step deletes a znode that may be deleted already, for example by hand: then the step is left out. */
   readonly mayBeGone?: boolean
-  /** What the step changes for several transactions at once. */
+  /** The sum or the journal that the step changes for several transactions at once. */
   readonly shared?: SharedSum | Journal
 }
 
 /** The meaning of a refusal: an error for the caller, or what returns the answer of the transaction. It is called once. */
 export type Refusal<T> = Error | { readonly answer: () => T | Promise<T> }
 
-/** A job, key or resource that a transaction changes. */
+/** A job, key, resource, record, batch or wait that a transaction changes. `together`: transactions with this mode may share a batch. */
 export interface TouchedName {
   readonly name: string
   readonly mode: 'alone' | 'together'

@@ -16,8 +16,8 @@
  * | purge             | delete trash entry at its revision                                                           |
  * | cancel            | check posting, create cancel request                                                         |
  * | gate, fence base  | setData gate at its revision                                                                 |
- * | dependencies      | parts of posts, claims and ends: see `dependencies.ts`                                       |
- * | history           | create a znode with all jobs that the multi ends: see `history.ts`                            |
+ * | dependencies      | parts of posts, claims and ends: see `parts/dependency-parts.ts`                             |
+ * | history           | create a znode with all jobs that the multi ends: see `parts/history-journal.ts`              |
  * | batches           | parts of posts, ends and restorations: see `parts/batch-counter.ts`                           |
  * | write             | create, or setData at its revision, each record; setData gate, if a limit changes; the steps of each post |
  * | permit, exclusive | delete resource, create it, create `x` in it: the delete fails if another job holds any of it  |

@@ -29,7 +29,7 @@ import {
   statusCheckOp,
 } from './batch-steps.ts'
 
-/** The greatest number of batches of which the newest read is kept. */
+/** The greatest number of batches whose newest read is kept. */
 const MAX_KNOWN = 1_000
 
 export interface BatchCounterOptions {
@@ -45,14 +45,14 @@ export interface BatchCounterOptions {
   readonly onError: (error: unknown) => void
 }
 
-/** What a post adds to count its job in a batch. */
+/** The part of a transaction by which a post counts its job in a batch. */
 export interface BatchOpening<T = never> extends TransactionPart<T | Again> {
   readonly steps: readonly TransactionStep[]
   /** The check of the status, as the guard of a single post. Many transactions share it. */
   readonly guard: CheckOp
 }
 
-/** What the end of a job adds to count it in its batch. */
+/** The part and the steps by which the end of a job is counted in its batch. */
 export interface BatchEnding {
   readonly part: TransactionPart<Again>
   readonly steps: readonly TransactionStep[]
@@ -168,7 +168,7 @@ export class BatchCounter {
           },
         },
         ...{ steps, finish },
-        // Others may have ended at the same time, so that nobody was the last.
+        // Others may have ended at the same time, so that no end was the last.
         counted: ({ isFinished }) => {
           if (!isFinished) this.look(batch)
         },
@@ -247,7 +247,7 @@ export class BatchCounter {
     const { nodes, layout } = this.#options
     const { batch } = job
     const [seen, member] = await Promise.all([nodes.read(batch), isDoubtful ? nodes.readMember(job) : undefined])
-    // The batch is not kept any more, or somebody has removed the znode by hand.
+    // The batch is not kept any more, or its znode was removed by hand.
     if (!seen || member?.isOpen === false) return undefined
     const counted = { ...job, trashed: job.trashed && !member?.isFailed }
     if (seen.counts.open !== 1 || seen.status.endedAt !== undefined) return this.#countEarlierEnd(counted)
@@ -285,13 +285,13 @@ export class BatchCounter {
   }
 }
 
-/** The steps that count the end of a job, and those that end its batch. */
+/** The steps that count the end of a job, and the steps that end its batch. */
 interface CountedEnd extends Pick<TouchedName, 'mode'> {
   readonly steps: readonly TransactionStep[]
   readonly finish: readonly TransactionStep[]
 }
 
-/** Whether a batch has to be ended: a process died, or two jobs ended at the same time. */
+/** Returns whether a batch has to be ended: a process died, or two jobs ended at the same time. */
 export function isUnfinished(seen: BatchSnapshot | undefined): seen is BatchSnapshot {
   return seen?.status.sealed === true && seen.status.endedAt === undefined && seen.counts.open === 0
 }

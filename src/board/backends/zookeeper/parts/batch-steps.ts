@@ -81,7 +81,7 @@ export function restoreJobSteps(
   ]
 }
 
-/** Returns the steps that end a batch without open jobs, apart from one that ends in the same transaction. */
+/** Returns the steps that end a batch without open jobs, apart from a job that ends in the same transaction. */
 export function finishBatchSteps(
   layout: Layout,
   batch: string,

@@ -27,7 +27,7 @@ export class BatchSweep {
     this.#options = options
   }
 
-  /** Ends the batches that were left without open jobs, and removes those that ended before the newest ones that are kept. */
+  /** Ends the batches that were left without open jobs, and removes the ended batches that are older than the kept ones. */
   async run(): Promise<void> {
     const { nodes, counter } = this.#options
     const names = await nodes.listNames()

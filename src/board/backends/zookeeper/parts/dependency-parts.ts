@@ -7,7 +7,7 @@
  *
  * So no counter is needed, and jobs that end at the same time do not conflict:
  *
- * | transaction | steps beside those of `commit/transactions.ts` | what refuses it |
+ * | transaction | steps beside the steps of `commit/transactions.ts` | what refuses it |
  * |---|---|---|
  * | post | create both znodes of each dependency | the other job has left the board: its znode cannot have children |
  * | end of a job | delete both znodes of each dependency on it, and `.waits/<dependent>` with the last; or create a cancel request | a dependency that was not known: a znode with children cannot be deleted |
@@ -56,7 +56,7 @@ export interface DependencyPartsOptions {
   readonly onDoomed: (ids: readonly string[]) => void
 }
 
-/** What the end of a job adds for some jobs that depend on it. Dispose of it after the commit or the refusal. */
+/** The steps that the end of a job adds for some jobs that depend on it. Dispose of them after the commit or the refusal. */
 export interface DependencyEnd extends Disposable {
   readonly steps: readonly TransactionStep[]
   readonly part: TransactionPart<Again>
@@ -147,7 +147,7 @@ export class DependencyParts {
     })
   }
 
-  /** Returns those of the dependencies that are known to have left the board: posts that would depend on them need not be sent. */
+  /** Returns the dependencies that are known to have left the board: posts that would depend on them need not be sent. */
   findGone(after: readonly Dependency[]): readonly string[] {
     return after.flatMap(({ id }) => (this.#gone.has(id) ? [id] : []))
   }
@@ -238,8 +238,8 @@ export class DependencyParts {
   }
 
   /**
-   * Frees those of the jobs that wait for nothing. It reads from a server that has applied the end of the caller: of jobs that end at the
-   * same time, the one that is committed last sees all. Without a connection, the sweep frees them.
+   * Frees the jobs that wait for nothing. It reads from a server that has applied the end of the caller: if jobs end at the same time,
+   * the end that is committed last sees all. Without a connection, the sweep frees them.
    */
   async #freeReady(ids: readonly string[]): Promise<void> {
     try {
@@ -249,7 +249,7 @@ export class DependencyParts {
     }
   }
 
-  /** Deletes the wait of a job that waits for nothing, in one transaction with those of others. */
+  /** Deletes the wait of a job that waits for nothing, in one transaction with the waits of other jobs. */
   async #free(id: string): Promise<void> {
     await this.#options.committer
       .commit<void>({
@@ -281,7 +281,7 @@ function toIds(dependents: readonly Dependent[]): readonly string[] {
   return dependents.map(({ id }) => id)
 }
 
-/** Returns the dependent job of this name under the one on which it depends. */
+/** Returns the dependent job of this name under the job on which it depends. */
 export function toDependent(name: string): Dependent {
   if (!name.endsWith(SETTLED_SUFFIX)) return { id: name, name, on: 'done' }
   return { id: name.slice(0, -SETTLED_SUFFIX.length), name, on: 'settled' }

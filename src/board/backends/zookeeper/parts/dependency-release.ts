@@ -73,8 +73,8 @@ export class DependencyRelease {
   /** Dependents that waited for more than {@link MAX_LISTED} jobs at their last read. */
   readonly #large = new Set<string>()
   /**
-   * The jobs that this process is ending, by the jobs that depend on them; without the ends that delete the wait of the dependent. Those
-   * rely on the others: if the others relied on them, too, all would be refused for ever.
+   * The jobs that this process is ending, by the jobs that depend on them; without the ends that delete the wait of the dependent. These
+   * ends rely on the others: if the others relied on them, too, all would be refused for ever.
    */
   readonly #ending = new Map<string, Set<string>>()
 
@@ -122,7 +122,7 @@ export class DependencyRelease {
     return { steps, prechecks, cancelled, toReadAgain, [Symbol.dispose]: () => this.#forgetEnding(id, left) }
   }
 
-  /** Returns the steps for the other jobs for which a dependent waits, besides the one that ends. */
+  /** Returns the steps for the jobs for which a dependent waits, besides the ending job. */
   #restOf(
     dependent: string,
     { waits, id, changed }: { readonly waits: Waits; readonly id: string; readonly changed: Refusal<Again> },

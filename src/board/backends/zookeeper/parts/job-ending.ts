@@ -34,7 +34,7 @@ export interface JobEndingOptions {
 /** The end of a job; with a reason, it goes to the trash. */
 export type EndedJob = Pick<Settlement, 'id' | 'revision' | 'posting' | 'history' | 'who'> & Partial<TrashReason>
 
-/** What all tries of one end have in common. */
+/** The state that all tries of one end share. */
 interface Ending {
   readonly job: EndedJob
   readonly outcome: JobOutcome

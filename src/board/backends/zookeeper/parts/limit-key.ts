@@ -5,13 +5,13 @@ import { isSameRate, type TakenTokens, type TokenRate, toArrivalAt } from '../..
 import type { SharedSum, TransactionStep } from '../commit/transaction.ts'
 import { decodeTokens, encodeTokens, type TokenData, toTaken } from '../store/token-data.ts'
 
-/** What one claim takes of a key. */
+/** The slot and the tokens that one claim takes of a key. */
 export interface TakenOfKey {
   readonly slot: number | undefined
   readonly tokens: number
 }
 
-/** A key, and the slots and tokens that claims of this client have reserved. Its version is that of the server, or an older one. */
+/** A key, and the slots and tokens that claims of this client have reserved. Its version is the server's, or an older one. */
 export class KeyNode {
   readonly key: string
   /** The slots that are znodes. */
@@ -22,7 +22,7 @@ export class KeyNode {
   /** Whether the znode has to be read before anything else is reserved. */
   isStale = false
   readonly #path: string
-  /** The transaction that has created the znode: one that was swept and created again has another one. */
+  /** The transaction that has created the znode: a znode that was swept and created again has another transaction. */
   readonly #createdBy: bigint
   #version: number
   #taken: TakenTokens
@@ -90,7 +90,7 @@ export class KeyNode {
     this.#reservedTokens -= tokens
   }
 
-  /** Returns the step that takes so many tokens by a rate, and counts those that were taken by another one anew. */
+  /** Returns the step that takes so many tokens by a rate, and counts anew the tokens that were taken by another rate. */
   toStep(rate: TokenRate, tokens: number): TransactionStep {
     const data = encodeTokens(this.#toData(rate, tokens))
     return { op: op.setData(this.#path, data, { version: this.#version }) }

@@ -7,7 +7,7 @@
  *
  * A claim creates the znodes of its slots, and sets the arrival times at the versions that were read. So a slot has one holder, and is free
  * as soon as that claim or its session ends; and of two processes that take the same token one is refused. Claims that one process sends
- * together set the arrival time of a key once, for all of their tokens. These znodes are outside of the tree that boards watch: nobody is
+ * together set the arrival time of a key once, for all of their tokens. These znodes are outside of the tree that boards watch: no client is
  * notified of them.
  *
  * **The arrival time is by the clock of the servers.** A process does not know when its claim will arrive. So it writes two numbers: the
@@ -251,7 +251,7 @@ export class LimitReservations {
       const epoch = this.#epoch
       const { results } = await zookeeper.multiRead([op.getData(path), op.getChildren(path)])
       const [data, children] = results
-      // The answer may be older than a write of the gate of which this process has heard meanwhile.
+      // The answer may be older than a write of the gate that this process has received meanwhile.
       if (epoch !== this.#epoch) continue
       if (!data.error && !children.error) {
         const known = this.#keys.get(key)

@@ -81,7 +81,7 @@ export class PostingParts {
     return bytes
   }
 
-  /** Encodes a posting with attempts or a failure, which may make it larger than one that is posted. @throws PayloadTooLarge */
+  /** Encodes a posting with attempts or a failure, which may make it larger than a new posting. @throws PayloadTooLarge */
   encode(posting: Posting): Uint8Array {
     return this.#options.kind.encodePosting(posting, this.limit)
   }

@@ -8,10 +8,10 @@
  *
  * There is no counter that many transactions would change (`state` has the number of jobs that ended before the batch was copied from
  * another board): the servers count the children that were created and deleted, and both folders
- * stay for as long as the batch. So `total` is the number of children created in `open`, less those deleted in `failed`, which a restoration
+ * stay for as long as the batch. So `total` is the number of children created in `open`, less the ones deleted in `failed`, which a restoration
  * does. Transactions of posts and ends do not conflict:
  *
- * | transaction | steps beside those of the job | what refuses it |
+ * | transaction | steps beside the steps of the job | what refuses it |
  * |---|---|---|
  * | post | check `state`, create in `open`; to a sealed batch: check the poster's job in `open`, setData `open` | the batch was sealed or cancelled; the poster's job has ended |
  * | end | delete in `open`, create in `failed` if it goes to the trash | |
@@ -19,12 +19,12 @@
  * | restoration | delete in `failed`, create in `open`, setData `open`; check `state`, or setData if the batch has ended | `state` was changed |
  * | seal, cancel, reopen | setData `state` | `state` was changed |
  *
- * **Who is the last.** The end reads `open` before. If it has only the job itself, nobody else can end the batch; a job that is opened
- * between the read and the transaction changes the version of `open` or that of `state`, both of which the transaction compares. Two jobs that end
+ * **Who is the last.** The end reads `open` before. If it has only the job itself, no other transaction can end the batch; a job that is opened
+ * between the read and the transaction changes the version of `open` or of `state`, and the transaction compares both. Two jobs that end
  * at the same time may each read the other. So every end that is not the last looks again afterwards, and one of them finds `open` empty and
- * ends the batch. If both die before that, the next sweep does, or whoever reads the batch.
+ * ends the batch. If both die before that, the next sweep ends it, or the next reader of the batch.
  *
- * These znodes are outside of the tree that boards watch: nobody is notified of them.
+ * These znodes are outside of the tree that boards watch: no client is notified of them.
  */
 import { decode, toFields } from '../../../../core/codec.ts'
 import { isTime } from '../../../../core/time.ts'

@@ -36,7 +36,7 @@ export class BoardGate {
     return this.#seen
   }
 
-  /** Forgets the gate: a gate that is created again may have the same version as the one before. */
+  /** Forgets the gate: a gate that is created again may have the same version as the former gate. */
   forget(): void {
     this.#seen = undefined
   }

@@ -10,12 +10,12 @@
  *     <path>/.permits/<resource>/s-<job>  a job that shares the resource (ephemeral)
  *     <path>/.keys/<key>                  the uuid of the job that was posted with the key
  *     <path>/.cancel/<job>                who cancelled the job, and why
- *     <path>/<job>/…, <path>/.waits/…     which jobs depend on which: see `dependency-nodes.ts`
+ *     <path>/<job>/…, <path>/.waits/…     which jobs depend on which: see `parts/dependency-parts.ts`
  *     <path>/.gate                        whether the board is paused
- *     <path>/.records/<kind>/<id>         a record: a schedule, a limit; without a value, one that was removed
+ *     <path>/.records/<kind>/<id>         a record: a schedule, a limit; a removed record has no value
  *     <dirname>/.<basename>-sessions/…    a client's marker (ephemeral), outside the watched tree
- *     <dirname>/.<basename>-sessions/.limits/<key>/<n>  a slot of a limit (ephemeral): see `limit-nodes.ts`
- *     <dirname>/.<basename>-sessions/.history/…  jobs that have ended: see `history-nodes.ts`
+ *     <dirname>/.<basename>-sessions/.limits/<key>/<n>  a slot of a limit (ephemeral): see `parts/limit-reservations.ts`
+ *     <dirname>/.<basename>-sessions/.history/…  jobs that have ended: see `parts/history-journal.ts`
  *     <dirname>/.<basename>-sessions/.batches/…  batches and their jobs: see `batch-nodes.ts`
  */
 import { createHash } from 'node:crypto'
@@ -127,7 +127,7 @@ export class Layout {
     return `${this.cancelFolder}/${id}`
   }
 
-  /** Returns the path of a dependent job under the one on which it depends. */
+  /** Returns the path of a dependent job under the job on which it depends. */
   dependent(id: string, name: string): string {
     return `${this.posting(id)}/${name}`
   }
@@ -242,7 +242,7 @@ export function isJob(name: string): boolean {
   return JOB_PATTERN.test(name)
 }
 
-/** Compares two ids by their number: one with more digits is larger. */
+/** Compares two ids by their number: the id with more digits is larger. */
 export function compareDigits(a: string, b: string): number {
   return a.length - b.length || (a < b ? -1 : a > b ? 1 : 0)
 }

@@ -31,7 +31,7 @@ export async function readLimitUse(at: Znodes, keys?: readonly string[]): Promis
 
 async function listKeys({ zookeeper, layout }: Znodes): Promise<readonly string[]> {
   const [folder] = (await zookeeper.multiRead([op.getChildren(layout.limitsFolder)])).results
-  // The name of a very long key is a hash, of which the key is not known.
+  // The name of a very long key is a hash: the key cannot be read from it.
   return folder.error ? [] : folder.names.flatMap((name) => (isHashed(name) ? [] : [decodeURIComponent(name)]))
 }
 

@@ -47,7 +47,7 @@ export interface LimitSweepOptions {
   readonly unusedAfterMs?: number | undefined
 }
 
-/** A key of which no slot is taken. */
+/** A key without taken slots. */
 interface FreeKey {
   readonly path: string
   readonly version: number
@@ -120,7 +120,7 @@ export class LimitSweep {
     return resting.filter((each) => isFull(each) || !isLimited(each))
   }
 
-  /** Deletes the znodes of these keys, without those that are used again. @returns the new gate; undefined if it was written meanwhile */
+  /** Deletes the znodes of these keys, except the keys that are used again. @returns the new gate; undefined if it was written meanwhile */
   async #delete(keys: readonly FreeKey[], seen: GateSnapshot): Promise<GateSnapshot | undefined> {
     const { zookeeper, layout, gate } = this.#options
     const { version, ...record } = seen

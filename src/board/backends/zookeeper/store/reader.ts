@@ -139,7 +139,7 @@ export class ZooKeeperReader {
       .map(({ id, stat }) => ({ id, bytes: stat.dataLength }))
   }
 
-  /** Returns those of the entries that still exist. An entry that cannot be read is returned as the error. */
+  /** Returns the entries that still exist. An entry that cannot be read is returned as the error. */
   async trashPage(page: readonly TrashIndexEntry[]): Promise<(TrashedEntry | Error)[]> {
     const nodes = await this.#options.readMany(page.map(({ id }) => this.#layout.trash(id)))
     return page.flatMap(({ id }, index) => {
@@ -159,7 +159,7 @@ export class ZooKeeperReader {
     return stats
   }
 
-  /** Returns those of the ids that are in the trash. Sends no request for an empty list. */
+  /** Returns the ids that are in the trash. Sends no request for an empty list. */
   async readTrashedIds(ids: readonly string[]): Promise<string[]> {
     if (ids.length === 0) return []
     const found = await this.#options.readMany(ids.map((id) => this.#layout.trash(id)))

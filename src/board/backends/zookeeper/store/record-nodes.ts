@@ -2,7 +2,7 @@
  * Reads and watches the records of a board.
  *
  * A znode's version is the revision of its record. A znode that is deleted and created again would begin at version 0, and a process that
- * knew the old record could change the new one. So a removed record stays as a znode without a value, until nobody can know it any more.
+ * knew the old record could change the new one. So a removed record stays as a znode without a value, until no process can know the old one.
  */
 
 import { decode, encodePlain, toFields } from '../../../../core/codec.ts'
@@ -63,7 +63,7 @@ export class RecordNodes {
     return revision === undefined || !bytes ? undefined : { ...name, revision, bytes }
   }
 
-  /** Returns the znode of a record, also of one that was removed. */
+  /** Returns the znode of a record, also of a removed record. */
   async find(name: RecordName): Promise<RecordNode | undefined> {
     const [node] = await this.#options.readMany([this.#options.layout.record(name)])
     return toRecordNode(node)

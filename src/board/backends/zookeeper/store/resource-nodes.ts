@@ -23,7 +23,7 @@ export class ResourceNodes {
     this.#layout = options.layout
   }
 
-  /** Creates the folders that are not known to exist: one round trip, and a second one for those that are missing. */
+  /** Creates the folders that are not known to exist: one round trip, and a second one if folders are missing. */
   async prepare(names: readonly string[]): Promise<void> {
     await Promise.all(names.map((name) => this.#known.get(this.#layout.resource(name)) ?? this.#prepare(name)))
   }

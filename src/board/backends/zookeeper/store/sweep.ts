@@ -1,6 +1,6 @@
 /**
  * Deletes what other boards, or people, have left: orphaned claims and unused znodes. Unused are resources that have not
- * been held for a while, keys of limits of which nothing is taken (`limit-sweep.ts`), keys and cancel requests of jobs that no
+ * been held for a while, keys of limits without taken slots or tokens (`limit-sweep.ts`), keys and cancel requests of jobs that no
  * longer exist, what is left of dependencies, and old batches. A job that is removed by hand leaves both. A key with a window
  * stays until the window is over, and is deleted by the first sweep after that. A cancel request also stays when it is
  * created while the job ends, and the owner that ends the job dies or does

@@ -1,7 +1,8 @@
 /**
- * The data of a limit's znode: how many tokens were taken of the key, as `limit-nodes.ts` says. It contains the arrival time before the last write and
- * how far that write moved it, both in milliseconds; the rate by which the tokens were taken: the interval in milliseconds and the burst; and the
- * interval before, if that write has changed the rate. The znode's modification time says when it was.
+ * The data of a limit's znode: how many tokens were taken of the key, as `parts/limit-reservations.ts` says. It contains the
+ * arrival time before the last write and how far that write moved it, both in milliseconds; the rate by which the tokens were taken: the
+ * interval in milliseconds and the burst; and the interval before, if that write has changed the rate. The znode's modification time is the
+ * time of that write.
  */
 import type { Stat } from '../../../../zookeeper/index.ts'
 import { type TakenTokens, type TokenRate, toArrivalAt } from '../../../model/limits.ts'
@@ -9,7 +10,7 @@ import { type TakenTokens, type TokenRate, toArrivalAt } from '../../../model/li
 export interface TokenData {
   readonly beforeMs: number
   readonly movedMs: number
-  /** Undefined for a znode of which nothing was taken, and for one of an earlier release. */
+  /** Undefined if no token was taken yet, or if an earlier release has written the znode. */
   readonly rate?: TokenRate
   /** The interval by which the tokens before were taken, if the rate was changed by this write. */
   readonly formerMs?: number

@@ -1,11 +1,11 @@
-/** The znodes of jobs that wait for others (`parts/dependency-parts.ts`): which jobs wait, and what is left of those that wait no more. */
+/** The znodes of jobs that wait for others (`parts/dependency-parts.ts`): which jobs wait, and the remaining znodes of jobs that wait no more. */
 import { op, type ReadData, type ReadResult, type ZooKeeper, ZooKeeperError } from '../../../../zookeeper/index.ts'
 import { pickAtRandom } from '../../../model/claim-order.ts'
 import { isJob, type Layout } from './layout.ts'
 import { missingAsUndefined } from './reader.ts'
 
 const READS_AT_ONCE = 500
-/** The most jobs of which a sweep looks whether they are still on the board. */
+/** The maximum number of jobs for which a sweep checks whether they are still on the board. */
 const MAX_SWEPT = 1_000
 
 export interface WaitsOptions {
@@ -28,7 +28,7 @@ export class Waits {
     return new Set(ids.filter((_, index) => counts[index] !== undefined))
   }
 
-  /** Returns those of the jobs whose dependencies are all met, but that are not marked as ready. */
+  /** Returns the jobs whose dependencies are all met, but that are not marked as ready. */
   async findReady(ids: readonly string[]): Promise<readonly string[]> {
     const counts = await this.#countEach(ids)
     return ids.filter((_, index) => counts[index] === 0)
@@ -43,7 +43,7 @@ export class Waits {
     await this.#deleteUnused(path)
   }
 
-  /** Deletes the waits of jobs that are no longer on the board, and those that nobody has deleted after the last dependency was met. */
+  /** Deletes the waits of jobs that are no longer on the board, and the waits that were not deleted after the last dependency was met. */
   async sweep(names: readonly string[]): Promise<void> {
     const ids = names.filter(isJob)
     // All are looked at: an idle board is swept once after its last change, and a job that is not freed may keep it idle for ever.
@@ -56,7 +56,7 @@ export class Waits {
     )
   }
 
-  /** Returns for how many jobs each of these waits; undefined for one that does not wait. */
+  /** Returns for how many jobs each of these waits; undefined for a job that does not wait. */
   async #countEach(ids: readonly string[]): Promise<readonly (number | undefined)[]> {
     const counts: (number | undefined)[] = []
     for (let from = 0; from < ids.length; from += READS_AT_ONCE) {

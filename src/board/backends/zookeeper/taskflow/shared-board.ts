@@ -1,5 +1,5 @@
 /**
- * A board that is shared with TaskFlow's services in Python. Its records are JSON, of which everything that this library does
+ * A board that is shared with TaskFlow's services in Python. Its records are JSON: everything in them that this library does
  * not change stays as it was written; its locks are distinguished by their revision; and a lock that is deleted alone is not
  * reported before it is known what became of the job.
  */

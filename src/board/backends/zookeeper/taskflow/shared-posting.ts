@@ -72,7 +72,7 @@ export function sliceFields(text: string): ReadonlyMap<string, string> {
   return fields
 }
 
-/** Whether reading this JSON and writing it again changes no number in it. */
+/** Returns whether reading this JSON and writing it again changes no number in it. */
 function isExactJson(text: string): boolean {
   for (const [token] of text.matchAll(JSON_TOKEN_PATTERN)) {
     if (/^[-\d]/.test(token) && String(Number(token)) !== token) return false

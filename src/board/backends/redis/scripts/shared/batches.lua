@@ -54,7 +54,7 @@ local function putBatch(uuid, batch)
   put(BATCHES, uuid .. ':state', table.concat(numbers, ':') .. ':' .. batch.request)
 end
 
--- Returns who has cancelled the batch and the reason; nothing if nobody has.
+-- Returns who has cancelled the batch and the reason; nothing if it is not cancelled.
 local function cancellationOf(batch)
   if batch.request == '' then return end
   local isRecord, request = pcall(unpacked, batch.request)
@@ -174,7 +174,7 @@ local function restoreMember(uuid, job, former, id)
   putBatch(uuid, batch)
 end
 
--- Removes batches that are not kept: those that have ended first. The entries of their jobs are removed in parts, and a batch stays in
+-- Removes batches that are not kept: the batches that ended first. The entries of their jobs are removed in parts, and a batch stays in
 -- ENDED_BATCHES until all of them are. Returns whether there is more to remove.
 local function forgetBatches()
   local excess, left = excessBatches(), MAX_FORGOTTEN

@@ -109,7 +109,7 @@ end
 -- Returns the entries after a version; false if the list does not reach back so far, or this is another board.
 local function since(seen)
   local missed = version - seen
-  -- No entries were missed, except those of this script.
+  -- No entries were missed, except the entries of this script.
   if missed == #changes then return changes end
   -- The seen version is larger than the version before this script, so it is from other data. Redis refuses -0 as an index.
   if missed < #changes or missed > call('LLEN', LOG) then return false end

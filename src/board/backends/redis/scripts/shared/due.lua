@@ -4,7 +4,7 @@
 -- `=ID;` if that must be done, `~ID;` if it must have ended in any way. It is in RESTING with an infinite time. For each of these words
 -- DEPENDENTS has `ID:dependent`, in lexicographic order.
 --
--- One script changes at most MAX_RELEASED jobs that depend on those that it ends, because other clients wait meanwhile. A job that has
+-- One script changes at most MAX_RELEASED jobs that depend on the jobs that it ends, because other clients wait meanwhile. A job that has
 -- ended while others still depend on it is in ENDING, with the cancel request for them, or nothing if it is done. The step `finish`
 -- continues; any owner may send it. It also finds jobs that have ended without any of this: by a release that knows no dependencies, or by hand.
 
@@ -80,7 +80,7 @@ local function endWait(id)
   put(WAITS, id, false)
 end
 
--- Returns the ids of those of these jobs that are not on the board; nil if all are on it.
+-- Returns the ids of the jobs among these that are not on the board; nil if all are on it.
 local function findGone(others)
   local gone
   for _, word in ipairs(others) do
@@ -145,7 +145,7 @@ local function dependentsOf(id)
   return found, #listed < limit
 end
 
--- Releases the jobs that depend on one that has ended, or requests to cancel them. Returns whether these are all.
+-- Releases the jobs that depend on a job that has ended, or requests to cancel them. Returns whether these are all.
 local function endDependencies(id, request)
   local dependents, areAll = dependentsOf(id)
   for _, dependent in ipairs(dependents) do

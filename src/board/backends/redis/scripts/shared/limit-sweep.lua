@@ -1,7 +1,7 @@
 -- Removes arrival times that are not needed any more, after board.lua. Claims that take tokens remove a few of them, but no claim comes
 -- after the last one.
 --
--- A sweep removes arrival times that have passed, which mean the same as none. It also removes those more than an hour ahead whose key has
+-- A sweep removes arrival times that have passed, which mean the same as none. It also removes times more than an hour ahead whose key has
 -- no limit any more. Each minute one owner sweeps a part of the keys. The time of the last sweep is a field of the board.
 
 local SWEEP_PERIOD_MS, SWEPT_AT_ONCE, FAR_AHEAD_MS = 60000, 2000, 3600000

@@ -4,7 +4,7 @@
 -- prepared with an earlier revision is refused.
 --
 -- The arrival time of a key is its score in RATES, in milliseconds since 1970 with fractions (GCRA, see model/limits.ts). A time that has
--- passed means the same as none, so each claim with a rate removes a few of those. The field of the key in INTERVALS is the rate by which
+-- passed means the same as none, so each claim with a rate removes a few of these times. The field of the key in INTERVALS is the rate by which
 -- the tokens were taken: interval, space, burst.
 --
 -- The functions that only this file uses are in a block: a script may have at most 200 local variables outside of blocks.
@@ -94,7 +94,7 @@ end
 -- Checks whether the limits permit a claim. Takes nothing yet, but applies changed rates.
 --
 -- limits: the revision, and five words for each limit: the key, the number of its slots, the tokens that the claim takes, the burst, and
--- the interval in milliseconds; empty where there is none. Returns a refusal; or nil, the keys of which the claim takes a slot, a list with
+-- the interval in milliseconds; empty where there is none. Returns a refusal; or nil, the keys whose slots the claim takes, a list with
 -- each key that has a rate and its new arrival time, and the rates of these keys.
 function examineLimits(limits)
   if tonumber(limits[1]) ~= currentLimitsRevision() then return { false, 'limits' } end

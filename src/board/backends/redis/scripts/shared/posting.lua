@@ -7,7 +7,7 @@ local function nextSequence()
   return sequence
 end
 
--- Adds a job to the claim order: jobs of a lower place, which is the rank of their priority, come first, then those with a lower number.
+-- Adds a job to the claim order: jobs of a lower place, which is the rank of their priority, come first, then jobs with a lower number.
 local function placeInOrder(id, place, number)
   rank(ORDER, id, whole(place * 2 ^ 50 + number - 1577836800000000))
 end

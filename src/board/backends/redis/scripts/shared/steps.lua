@@ -25,7 +25,7 @@ local function moveToTrash(id, entry, at)
 end
 
 -- Adds the end of a job, which was logged just now, to the history and to its batch, and releases the jobs that depend on it. request: for
--- a job that has gone to the trash, the request that cancels those that depend on it.
+-- a job that has gone to the trash, the request that cancels the jobs that depend on it.
 local function noteEnd(id, uuid, record, keep, request)
   if record then recordEnd(uuid, ARGV[record], keep) end
   if isAnyWaiting() then endDependencies(id, request and ARGV[request]) end
@@ -45,7 +45,7 @@ function steps.post(place, bytes, uuid, key, delay, others, batch, member, windo
   return answer
 end
 
--- Replaces the posting of an unclaimed job by that of a newer post with its key.
+-- Replaces the posting of an unclaimed job by a newer posting with the same key.
 function steps.replace(id, revision, place, bytes, key, delay, window)
   local row = rowOf(id)
   if not row or not has(JOBS, id) then return { false, 'gone' } end
