@@ -41,7 +41,9 @@ const INNER: Readonly<Record<string, Levels>> = {
     ['backends', 'queue', 'records'],
     ['limits', 'schedules'],
     ['view'],
-    ['claims', 'api'],
+    ['jobs'],
+    ['claims'],
+    ['api'],
     ['copy'],
     [''],
   ],
@@ -51,11 +53,8 @@ const INNER: Readonly<Record<string, Levels>> = {
   conductor: [['boards', 'claiming', 'services'], ['runs'], ['isolation'], [''], ['daemon']],
 }
 
-/**
- * Folders of one level that import each other: `Job` and `Claim` refer to each other, and the contract of the backends is written in terms of the
- * model, which names what backends store.
- */
-const MUTUAL: readonly string[] = ['board/claims', 'board/api', 'board/model', 'board/contract']
+/** Folders of one level that import each other: the contract of the backends is written in terms of the model, which names what backends store. */
+const MUTUAL: readonly string[] = ['board/model', 'board/contract']
 
 /** Files that put a folder together: they import from every level of it. */
 const ASSEMBLERS: readonly string[] = ['index.ts', 'internal.ts', 'open.ts', 'memory-place.ts']

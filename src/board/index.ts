@@ -3,33 +3,25 @@
 export type { Batch, BatchPostItem, BatchProgress, BatchView } from './api/batches/batch.ts'
 export type { BatchCallback, BatchOptions } from './api/batches/batch-options.ts'
 export type { BatchesOptions } from './api/batches/batches.ts'
-export type { RegisteredEntity } from './api/entity-registry.ts'
-export type { BoardEvents, JobEvent } from './api/events.ts'
+export type { BoardEvents, JobEvent } from './api/events/events.ts'
 export type { EndedJob, HistoryOptions } from './api/history.ts'
-export type { Job } from './api/job.ts'
 export type { JobBoard } from './api/job-board.ts'
 export type { JobDependencies } from './api/job-dependencies.ts'
 export type { JobResult, ResultLogbooks, ResultOptions } from './api/job-result.ts'
 export type { JobsOptions } from './api/listed.ts'
-export type {
-  BoardOptions,
-  CancelOptions,
-  ClaimNextOptions,
-  ClaimsOptions,
-  PostAndClaimOptions,
-  ReleaseOptions,
-  WaitOptions,
-} from './api/options.ts'
+export type { BoardOptions, PostAndClaimOptions } from './api/options.ts'
 export type { PostManyOptions, PostManyResult, TypedPostItem as PostItem } from './api/posting/post-many.ts'
 export type { PostedJob } from './api/posting/posted-job.ts'
 export type { HoldOptions, ResourceHold } from './api/resource-hold.ts'
 export type { RestoreOptions } from './api/restoring.ts'
-export type { TrashedJob } from './api/trashed-job.ts'
-export type { StoppedLimit, WaitingFor } from './api/waiting-for.ts'
 export type { Claim, PerformContext, Performed } from './claims/claim.ts'
+export type { CancelOptions, ClaimNextOptions, ClaimsOptions, ReleaseOptions } from './claims/claim-options.ts'
 export type { ReleasedClaim } from './claims/release-claim.ts'
 export type { AbandonOptions, ConsumeOptions, TrashOptions } from './claims/settle-options.ts'
 export type { Cancellation, Entity, SessionState } from './contract/index.ts'
+export type { Job, WaitOptions } from './jobs/job.ts'
+export type { TrashedJob } from './jobs/trashed-job.ts'
+export type { StoppedLimit, WaitingFor } from './jobs/waiting-for.ts'
 export type { DeclaredLimit, DeclaredLimits } from './limits/declare.ts'
 export type { LimitKeyUse, LimitView, LimitViewOptions } from './limits/limit-view.ts'
 export type { Limits, PushBackOptions, ResumedLimit, TakeOptions } from './limits/limits.ts'
@@ -46,6 +38,7 @@ export type { PostBatch } from './model/post-batch.ts'
 export { type Details, type Posting, type PostOptions, SIZES, type Size, type SqlClient } from './model/posting.ts'
 export type { Resources } from './model/resources.ts'
 export { type OpenBoardOptions, openBoard } from './open.ts'
+export type { RegisteredEntity } from './records/entity-registry.ts'
 export type { ListedFlow } from './records/flow-outlines.ts'
 export type { BoardPause, PauseOptions } from './records/pause-record.ts'
 export type { DeclaredSchedules } from './schedules/declare.ts'

@@ -1,12 +1,13 @@
 /** Exports of the board for other folders of this project, not for users. */
 
+export { type BoardInternals, boardInternals, isBoard } from './api/board-internals.ts'
 export { MAX_HISTORY } from './api/history.ts'
 export type { JobEndsRequest, KnownJobEnd } from './api/job-ends.ts'
 export type { ListedJob, Page } from './api/job-pages.ts'
-export { describeDeaths, describeMissingToken, suspectReasonOf } from './api/waiting-for.ts'
 export { type RedisServerInfo, redisServerInfo } from './backends/redis/internal.ts'
 export { type CopyReport, copyBoard, planCopy } from './copy/copy-board.ts'
 export { type BoardSide, COPY_KINDS, type CopyKind, type SkippedItem } from './copy/sides.ts'
+export { describeDeaths, describeMissingToken, suspectReasonOf } from './jobs/waiting-for.ts'
 export { toDeclaredLimits } from './limits/declare.ts'
 export { memoryTestBackend } from './memory-place.ts'
 export { countTrailingDeaths, isOutage, isSuspect } from './model/attempts.ts'

@@ -1,5 +1,6 @@
 /** Memory boards with a clock of their own, which a test advances instead of waiting. */
 import type { AlarmClock } from '../core/time.ts'
+import { boardInternals } from './api/board-internals.ts'
 import { JobBoard } from './api/job-board.ts'
 import type { BoardOptions } from './api/options.ts'
 import { MemoryBackend, MemorySpace } from './backends/memory/index.ts'
@@ -12,7 +13,7 @@ export function memoryTestBackend(options: { readonly clock: AlarmClock }): {
   return {
     open: async (options = {}) => {
       const board = new JobBoard(new MemoryBackend({ uri: 'memory:', space }), options)
-      await board.open()
+      await boardInternals(board).open()
       return board
     },
   }

@@ -1,10 +1,11 @@
 /** Opens boards by URI. Opening a board connects it. */
 import { InvalidArgument } from '../core/errors.ts'
-import { assertOptions, type KnownOptions } from '../core/options.ts'
+import { assertBoolean, assertOptions, type KnownOptions } from '../core/options.ts'
 import { isMisspelt } from '../core/texts.ts'
 import { assertParameters, parseUri, type ResourceUri } from '../core/uri.ts'
+import { boardInternals } from './api/board-internals.ts'
 import { JobBoard } from './api/job-board.ts'
-import { assertBoolean, type BoardOptions, boardSettings } from './api/options.ts'
+import { type BoardOptions, boardSettings } from './api/options.ts'
 import { MemoryBackend, memorySpace } from './backends/memory/index.ts'
 import type { SecurityOptions } from './backends/zookeeper/index.ts'
 import type { Backend } from './contract/index.ts'
@@ -127,7 +128,7 @@ export async function openSide(uri: string | URL, options: OpenBoardOptions = {}
   const { parsed, factory } = chooseBackend(text)
   const backend = await factory(parsed, options)
   const board = new JobBoard(backend, options)
-  await board.open(options.signal ? { signal: options.signal } : {})
+  await boardInternals(board).open(options.signal ? { signal: options.signal } : {})
   return { board, backend }
 }
 

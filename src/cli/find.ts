@@ -102,8 +102,10 @@ export async function wholeUuid(
   for await (const job of board.jobs({ ensureFresh: true })) note(job)
   for await (const job of board.trashed()) note(job)
   if (logbooks) for await (const book of logbooks.persistence.listBooks()) note(book)
-  if (board.keepsHistory) for (const ended of await board.history({ limit: MAX_HISTORY })) note(ended)
-  const where = `on ${board.uri}, in its trash${board.keepsHistory ? ', its history' : ''}${logbooks ? ` or in ${logbooks.uri}` : ''}`
+  const { boardInternals } = await import('../board/internal.ts')
+  const { keepsHistory } = boardInternals(board)
+  if (keepsHistory) for (const ended of await board.history({ limit: MAX_HISTORY })) note(ended)
+  const where = `on ${board.uri}, in its trash${keepsHistory ? ', its history' : ''}${logbooks ? ` or in ${logbooks.uri}` : ''}`
   const { uuid: whole } = requireOne([...found.values()], { uuid, where })
   return { uuid: whole, reference: whole }
 }

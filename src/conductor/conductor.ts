@@ -16,7 +16,7 @@
  * A slot stays taken until the code of its run has ended.
  */
 import type { DeclaredLimits, DeclaredSchedules, JobBoard } from '../board/index.ts'
-import { toDeclaredLimits, toDeclaredSchedules } from '../board/internal.ts'
+import { boardInternals, toDeclaredLimits, toDeclaredSchedules } from '../board/internal.ts'
 import { abortAfter, createSharedController, followSignals, rejectOnAbort } from '../core/async/abort.ts'
 import { keepAlive, Lifecycle } from '../core/async/lifecycle.ts'
 import { retryUntilAborted } from '../core/async/retry.ts'
@@ -398,7 +398,7 @@ export class Conductor implements AsyncDisposable {
     const board = await rejectOnAbort(source.open(this.#draining.signal), this.#draining.signal)
     // The boards share a place for suspects, because a job that crashes this process ends the jobs of all of them.
     const [other] = this.#served
-    if (other && other.board !== board) board.shareSuspects(other.board.suspects)
+    if (other && other.board !== board) boardInternals(board).shareSuspects(boardInternals(other.board).suspects)
     if (board.sessionTimeout !== undefined) this.#tasks.lowerMinimum(board.sessionTimeout / 4)
     const { log } = this.#parts
     const served = new ServedBoard({
@@ -508,7 +508,8 @@ export class Conductor implements AsyncDisposable {
 
   /** The place for suspects, which its boards share. */
   get #suspects() {
-    return this.#served[0]?.board.suspects
+    const [first] = this.#served
+    return first && boardInternals(first.board).suspects
   }
 
   #health(): Health {
@@ -582,17 +583,19 @@ export class Conductor implements AsyncDisposable {
 function toBoardHealth({ source, served }: ConductedBoard): BoardHealth {
   const { board, entry } = source
   const state = board ? board.state : 'not opened'
+  const areNotificationsMissing = board && boardInternals(board).healthCounters.areNotificationsMissing
   return {
     ...{ name: toBoardLabel(entry.uri), state, usable: served?.isHealthy ?? false },
     ...{ running: served?.running ?? 0, storage: served?.storage ?? 'there' },
-    ...(board?.healthCounters.areNotificationsMissing ? { notifications: 'missing' } : {}),
+    ...(areNotificationsMissing ? { notifications: 'missing' } : {}),
   }
 }
 
 /** Returns the counters of a board; zeros before it is opened. */
 function toTotals(board: JobBoard | undefined): BoardGauges['totals'] {
+  const counters = board && boardInternals(board).healthCounters
   return {
-    jobboard_notifications_missed_total: board?.healthCounters.missedNotifications ?? 0,
-    jobboard_stopped_backends_total: board?.healthCounters.stoppedBackends ?? 0,
+    jobboard_notifications_missed_total: counters?.missedNotifications ?? 0,
+    jobboard_stopped_backends_total: counters?.stoppedBackends ?? 0,
   }
 }

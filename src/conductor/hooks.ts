@@ -7,6 +7,7 @@
  * | `settled`, `failed`, `childStarted` | when that has happened; nothing waits for it | the error is logged, and emitted as `error` |
  */
 import type { JobBoard } from '../board/index.ts'
+import { boardInternals } from '../board/internal.ts'
 import { abortAfter, followSignals, rejectOnAbort } from '../core/async/abort.ts'
 import { InvalidArgument, Timeout } from '../core/errors.ts'
 import type { Emitter } from '../core/events.ts'
@@ -135,7 +136,7 @@ async function runHook(
   }
   if (once === undefined) return await call(stop.signal)
   const id = once === 'board' ? name : `${name}@${release}`
-  const outcome = await rejectOnAbort(board.runOnce({ id, work: call, signal: stop.signal }), stop)
+  const outcome = await rejectOnAbort(boardInternals(board).runOnce({ id, work: call, signal: stop.signal }), stop)
   if (outcome === 'done') log.info({ hook: name }, `hook ${name} was run before`)
 }
 

@@ -1,4 +1,6 @@
 /** Records the metrics of a conductor from its events, if it has a meter with sinks. */
+
+import { boardInternals } from '../board/internal.ts'
 import { InvalidArgument } from '../core/errors.ts'
 import type { Emitter } from '../core/events.ts'
 import type { Logger } from '../core/log.ts'
@@ -181,7 +183,7 @@ export class ConductorMetrics {
     // A later run waited for its back-off, or its owner was lost.
     if (run === 1 && !Number.isNaN(readyAt))
       // Times of posts and due times are from the servers' clock: the clock of this machine may be an hour off.
-      this.#meter.record('jobboard_wait_seconds', Math.max(0, board.now - readyAt) / 1_000, labels)
+      this.#meter.record('jobboard_wait_seconds', Math.max(0, boardInternals(board).now - readyAt) / 1_000, labels)
   }
 
   #onSettled(event: RunSettled): void {

@@ -6,6 +6,7 @@
  */
 import { hostname } from 'node:os'
 import type { DeclaredSchedules, JobBoard, RegisteredEntity, Size } from '../board/index.ts'
+import { boardInternals } from '../board/internal.ts'
 import { createDeferred } from '../core/async/abort.ts'
 import { retry } from '../core/async/retry.ts'
 import { Duplicate, isDate } from '../core/errors.ts'
@@ -108,9 +109,11 @@ export class Registration {
   async #checkClock(): Promise<void> {
     const { board, log, name } = this.#options
     // A board in memory has the clock of this process, or of a test.
-    if (!board.hasServerClock) return
+    if (!boardInternals(board).hasServerClock) return
     const before = Date.now()
-    const server = await board.readClock().catch(() => undefined)
+    const server = await boardInternals(board)
+      .readClock()
+      .catch(() => undefined)
     if (server === undefined) return
     const [least, most] = [before - server, Date.now() - server]
     const ahead = least > 0 ? least : most < 0 ? most : 0
@@ -223,7 +226,7 @@ export class Registration {
     | { readonly job: string; readonly since: Date; readonly board?: string; readonly othersWait?: true }
     | undefined {
     const { board } = this.#options
-    const { holder, othersWait } = board.suspects
+    const { holder, othersWait } = boardInternals(board).suspects
     if (!holder) return undefined
     const elsewhere = holder.board === board.uri ? {} : { board: toBoardLabel(holder.board) }
     return { job: holder.uuid, since: toDate(holder.since), ...elsewhere, ...(othersWait ? { othersWait } : {}) }
@@ -249,7 +252,7 @@ export class Registration {
       }),
       concurrency,
       startedAt: this.#startedAt,
-      reportedAt: toDate(this.#options.board.now),
+      reportedAt: toDate(boardInternals(this.#options.board).now),
       state,
       counts,
       ...defined({ drainingSince }),

@@ -1,6 +1,7 @@
 /** The schedules of a conductor: declares the schedules that it was given, and fires the schedules of the board while it runs. */
 import type { DeclaredSchedules, JobBoard } from '../board/index.ts'
 import type { Fired, Scheduler } from '../board/internal.ts'
+import { boardInternals } from '../board/internal.ts'
 import { AccessDenied, UnsupportedCapability } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import type { ConductorEvents } from './events.ts'
@@ -35,7 +36,7 @@ export class Scheduling implements AsyncDisposable {
   /** Declares schedules, in place of the schedules that it has declared before. @throws the errors of the declaration; NotConnected */
   async declare(schedules: Required<DeclaredSchedules>): Promise<void> {
     const { board, name, log } = this.#options
-    const { put, newer, foreign, pruned, kept } = await board.declareSchedules(schedules)
+    const { put, newer, foreign, pruned, kept } = await boardInternals(board).declareSchedules(schedules)
     this.#declared = schedules
     if (put.length > 0 || pruned.length > 0) log.info({ conductor: name, put, pruned }, 'schedules declared')
     const warn = (ids: readonly string[], why: string) => {
@@ -56,7 +57,7 @@ export class Scheduling implements AsyncDisposable {
   async start(): Promise<void> {
     const { board, name, schedules, onError } = this.#options
     if (schedules) await this.declare(schedules)
-    const scheduler = board.scheduler({
+    const scheduler = boardInternals(board).scheduler({
       name,
       onFired: (fired) => this.#report(fired),
       onError,

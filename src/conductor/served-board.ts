@@ -3,7 +3,7 @@
  * Slots, services and child processes belong to the conductor.
  */
 import type { DeclaredLimits, DeclaredSchedules, JobBoard } from '../board/index.ts'
-import { boardId } from '../board/internal.ts'
+import { boardId, boardInternals } from '../board/internal.ts'
 import { followSignals, isSettledWithin } from '../core/async/abort.ts'
 import { messageOf, StorageFailure, UnsupportedCapability } from '../core/errors.ts'
 import type { Emitter } from '../core/events.ts'
@@ -93,12 +93,14 @@ export class ServedBoard {
     this.#options = options
     this.#runs = new Runs({
       ...options,
-      isolator: isolator?.forBoard({ sessionLeft: () => board.sessionLeft }) ?? (isolates ? undefined : IN_PROCESS),
+      isolator:
+        isolator?.forBoard({ sessionLeft: () => boardInternals(board).sessionLeft }) ??
+        (isolates ? undefined : IN_PROCESS),
       disclosure: new DisclosurePolicy({ ...options, encrypted: persistence.encrypts === true }),
       limits: board.limits,
-      readEnds: (asked) => board.readEnds(asked),
+      readEnds: (asked) => boardInternals(board).readEnds(asked),
       boardId: boardId(board.uri),
-      clock: board.clock,
+      clock: boardInternals(board).clock,
       onStarted: (event) => this.#onRunStarted(event),
       onSettled: (event) => {
         this.#scheduling.onSettled(event)
@@ -269,7 +271,7 @@ export class ServedBoard {
   async #publishFlows(): Promise<void> {
     const { board, flows, onError } = this.#options
     try {
-      await board.publishFlows(flows.all)
+      await boardInternals(board).publishFlows(flows.all)
     } catch (error) {
       if (board.connected && !(error instanceof UnsupportedCapability)) onError(error)
     }

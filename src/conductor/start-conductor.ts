@@ -1,5 +1,6 @@
 /** Starts conductors inside a process of the application. */
 import type { JobBoard } from '../board/index.ts'
+import { boardInternals } from '../board/internal.ts'
 import { openOrAbort, rejectOnAbort } from '../core/async/abort.ts'
 import type { Logger } from '../core/log.ts'
 import { defined } from '../core/options.ts'
@@ -99,7 +100,7 @@ function warnOfLostResults(
   { board, log }: { readonly board: JobBoard; readonly log: Logger },
 ): void {
   const keeping = flows.filter(({ keepResults }) => keepResults).map(({ name }) => name)
-  if (keeping.length === 0 || board.keepsHistory) return
+  if (keeping.length === 0 || boardInternals(board).keepsHistory) return
   log.warn(
     { board: board.uri, flows: keeping },
     'these flows have keepResults, and the board keeps no history: their results are in the logbooks only',

@@ -3,6 +3,7 @@
  * an entry that was restored meanwhile is another job.
  */
 import type { JobBoard, TrashedJob } from '../board/index.ts'
+import { boardInternals } from '../board/internal.ts'
 import { NotFound } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import { removePeriodically } from './periodic-removal.ts'
@@ -35,7 +36,7 @@ export async function removeOldTrash(
   { signal }: { readonly signal?: AbortSignal } = {},
 ): Promise<number> {
   if (!board.connected) return 0
-  const now = await board.readClock()
+  const now = await boardInternals(board).readClock()
   let removed = 0
   let batch: TrashedJob[] = []
   const removeBatch = async () => {

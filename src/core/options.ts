@@ -43,3 +43,13 @@ export function defined<T extends object>(values: T): Defined<T> {
   for (const name of Object.keys(values) as (keyof T)[]) if (values[name] !== undefined) kept[name] = values[name]
   return kept as object as Defined<T>
 }
+
+/** Checks an optional boolean. @throws InvalidArgument */
+export function assertBoolean(value: unknown, what: string): void {
+  if (value !== undefined && typeof value !== 'boolean') throw new InvalidArgument(`${what} must be true or false`)
+}
+
+/** Checks an optional string. @throws InvalidArgument */
+export function assertText(value: unknown, what: string): void {
+  if (value !== undefined && typeof value !== 'string') throw new InvalidArgument(`${what} must be a string`)
+}

@@ -1,5 +1,6 @@
 /** The options of a dashboard, and their checks. */
 import type { JobBoard } from '../board/index.ts'
+import { isBoard } from '../board/internal.ts'
 import { InvalidArgument } from '../core/errors.ts'
 import { assertLogger, type Logger, silentLog } from '../core/log.ts'
 import { assertOptions } from '../core/options.ts'
@@ -133,7 +134,7 @@ function toBoards({ board, boards, persistence }: DashboardOptions): DashboardSe
       throw new InvalidArgument(
         `dashboard: the name of a board has letters, digits, '-', '_', '.' and '~' only, got '${name}'`,
       )
-    if (typeof Object(inside).jobPage !== 'function')
+    if (!isBoard(inside))
       throw new InvalidArgument(`dashboard: board ${name} must be an open board, as openBoard returns it`)
     return { name, board: inside, ...(own ? { persistence: own } : {}) }
   })

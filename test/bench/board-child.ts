@@ -8,6 +8,7 @@ import { redisBackend } from '../../src/board/backends/redis/index.ts'
 import { sqliteBackend } from '../../src/board/backends/sqlite/index.ts'
 import { zooKeeperBackend } from '../../src/board/backends/zookeeper/index.ts'
 import type { Backend } from '../../src/board/contract/index.ts'
+import { boardInternals } from '../../src/board/internal.ts'
 import { parseUri, type ResourceUri } from '../../src/core/uri.ts'
 import { overrideRole } from '../board/override-role.ts'
 import { apart, now, sideBySide, whenTold } from './part-child.ts'
@@ -115,7 +116,7 @@ async function main(): Promise<void> {
     },
   }))
   await using board = new JobBoard(backend, { who })
-  await board.open()
+  await boardInternals(board).open()
   await whenTold(async () => ({ before, result: await ROLES[role]?.(board, numbers.map(Number)) }))
 }
 

@@ -1,12 +1,13 @@
 /** Places for boards, on each backend, with what tests do to them behind the boards' backs. */
 import { randomUUID } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { Job } from '../../src/board/api/job.ts'
 import { JobBoard } from '../../src/board/api/job-board.ts'
 import { MemoryBackend, memorySpace } from '../../src/board/backends/memory/index.ts'
 import { decodeGate } from '../../src/board/backends/zookeeper/store/encoding.ts'
 import type { OpenBoardOptions } from '../../src/board/index.ts'
 import { openBoard } from '../../src/board/index.ts'
+import { boardInternals } from '../../src/board/internal.ts'
+import { Job } from '../../src/board/jobs/job.ts'
 import type { ZooKeeper } from '../../src/zookeeper/index.ts'
 import type { BoardBackend, BoardPlace } from '../contract/board.ts'
 import { expireSession } from '../support/expire-session.ts'
@@ -57,7 +58,7 @@ function memoryPlace(): BoardPlace {
     const backend = new MemoryBackend({ uri: `memory:${name}`, space: memorySpace(name) })
     const board = new JobBoard(backend, options)
     backends.set(board, backend)
-    await board.open()
+    await boardInternals(board).open()
     return board
   }
   return {

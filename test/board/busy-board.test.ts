@@ -5,6 +5,7 @@ import { expect, test } from 'vitest'
 import { JobBoard } from '../../src/board/api/job-board.ts'
 import { MemoryBackend, memorySpace } from '../../src/board/backends/memory/index.ts'
 import { LostPosts } from '../../src/board/backends/zookeeper/store/lost-posts.ts'
+import { boardInternals } from '../../src/board/internal.ts'
 import { createDeferred } from '../../src/core/async/abort.ts'
 import { ClaimLost, Unclaimable } from '../../src/core/errors.ts'
 import { nextEvent, rejectionOf } from './events.ts'
@@ -38,7 +39,7 @@ test('a claim that is refused although nothing speaks against it is not asked fo
     return choices.map(() => ({ error: new Unclaimable('somebody who cannot be seen holds its resource') }))
   }
   const board = new JobBoard(backend, { who: 'who' })
-  await board.open()
+  await boardInternals(board).open()
   await board.view()
   await board.post('flow', {})
   const claiming = rejectionOf(board.claimNext())
@@ -84,7 +85,7 @@ test('who lost every job of a batch waits for no proof of a session that may nev
     [Symbol.dispose]: () => undefined,
   })
   const board = new JobBoard(backend, { who: 'who' })
-  await board.open()
+  await boardInternals(board).open()
   await board.view()
   await board.post('flow', {})
   const stop = new AbortController()
@@ -108,7 +109,7 @@ test('a winner whose session ends before it was proven receives its claim, and t
     [Symbol.dispose]: () => undefined,
   })
   const board = new JobBoard(backend, { who: 'who' })
-  await board.open()
+  await boardInternals(board).open()
   await board.view()
   await board.post('flow', {})
   const claiming = board.claimNext()

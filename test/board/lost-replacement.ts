@@ -2,6 +2,7 @@
 import { JobBoard } from '../../src/board/api/job-board.ts'
 import type { Backend } from '../../src/board/contract/index.ts'
 import type { PostedJob } from '../../src/board/index.ts'
+import { boardInternals } from '../../src/board/internal.ts'
 import { refresh } from './jobs.ts'
 import { overrideRole } from './override-role.ts'
 
@@ -14,7 +15,7 @@ export async function openReplacing(backend: Backend, beforeReplacing: () => voi
     },
   }))
   const board = new JobBoard(backend)
-  await board.open()
+  await boardInternals(board).open()
   await board.view()
   return board
 }

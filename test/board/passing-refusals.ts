@@ -1,6 +1,7 @@
 /** Refusals of a server that pass: a right that is missing for some time, a trigger that fails. */
 import { expect } from 'vitest'
 import type { JobBoard } from '../../src/board/index.ts'
+import { boardInternals } from '../../src/board/internal.ts'
 import { nextEvent } from './events.ts'
 
 /** @param refuse makes the server refuse every claim of these jobs, until the result is disposed */
@@ -20,10 +21,10 @@ export async function checkPassingRefusal(
   const [first] = jobs
   if (!first) throw new Error('there is a job')
   expect(await board.waitingFor(first)).toMatchObject({ kind: 'refusal' })
-  expect(board.claimFault).toBeInstanceOf(Error)
+  expect(boardInternals(board).claimFault).toBeInstanceOf(Error)
   await refusing[Symbol.asyncDispose]()
   const claims = await claiming
   while (claims.length < 4) claims.push(...(await board.claimNext({ max: 4 - claims.length })))
-  expect(board.claimFault).toBeUndefined()
+  expect(boardInternals(board).claimFault).toBeUndefined()
   expect(errors).toHaveLength(1)
 }

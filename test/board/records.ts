@@ -2,6 +2,7 @@
 import { expect } from 'vitest'
 import type { Written } from '../../src/board/contract/index.ts'
 import type { JobBoard } from '../../src/board/index.ts'
+import { boardInternals } from '../../src/board/internal.ts'
 import { makePosting } from '../../src/board/model/posting.ts'
 import type { RecordKind } from '../../src/board/records/record-store.ts'
 import { namesOn } from './jobs.ts'
@@ -14,7 +15,7 @@ const COUNTERS: RecordKind<{ readonly count: number }> = {
 
 /** Creates a record; returns the write that changes it and posts `job`. */
 export async function writeOn(board: JobBoard): Promise<() => Promise<Written>> {
-  const store = board.records.of(COUNTERS)
+  const store = boardInternals(board).records.of(COUNTERS)
   const made = await store.write([{ id: 'a', revision: undefined, value: { count: 0 } }])
   const revision = made.done ? made.revisions[0] : undefined
   return () =>
@@ -25,7 +26,7 @@ export async function writeOn(board: JobBoard): Promise<() => Promise<Written>> 
 export async function checkWritten(board: JobBoard, result: unknown): Promise<void> {
   const written = result as Written
   expect(written).toMatchObject({ done: true, posted: [{ created: true, id: expect.any(String) }] })
-  const record = await board.records.of(COUNTERS).get('a')
+  const record = await boardInternals(board).records.of(COUNTERS).get('a')
   expect(record).toMatchObject({ value: { count: 1 }, revision: written.done ? written.revisions[0] : undefined })
   expect(await namesOn(board)).toEqual(['job'])
   const [claim] = await board.claimNext()

@@ -2,6 +2,7 @@
 import { JobBoard } from '../../src/board/api/job-board.ts'
 import { MemoryBackend, memorySpace } from '../../src/board/backends/memory/index.ts'
 import type { BackendSink, BoardChange } from '../../src/board/contract/index.ts'
+import { boardInternals } from '../../src/board/internal.ts'
 import { createDeferred, type Deferred } from '../../src/core/async/abort.ts'
 import { overrideRole } from './override-role.ts'
 
@@ -109,7 +110,7 @@ export async function slowBoard(name: string): Promise<{ board: JobBoard; backen
   const backend = new SlowBackend(name)
   const board = new JobBoard(backend, { who: 'slow' })
   const other = new JobBoard(new MemoryBackend({ uri: `memory:${name}`, space: memorySpace(name) }), { who: 'other' })
-  await Promise.all([board.open(), other.open()])
+  await Promise.all([boardInternals(board).open(), boardInternals(other).open()])
   await Promise.all([board.view(), other.view()])
   return { board, backend, other }
 }

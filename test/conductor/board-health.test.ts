@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { JobBoard } from '../../src/board/api/job-board.ts'
 import { MemoryBackend, memorySpace } from '../../src/board/backends/memory/index.ts'
 import type { BackendSink, HealthEvent } from '../../src/board/contract/index.ts'
+import { boardInternals } from '../../src/board/internal.ts'
 import { input, linear, startConductor, task } from '../../src/index.ts'
 import { overrideRole } from '../board/override-role.ts'
 
@@ -30,7 +31,7 @@ test('notifications that do not arrive, and backends that do not end', async () 
   const log = pino({ level: 'info' }, { write: (line: string) => lines.push(line) })
   const backend = new ReportingBackend({ uri: 'memory:health', space: memorySpace('health') })
   await using board = new JobBoard(backend, { log })
-  await board.open()
+  await boardInternals(board).open()
   const flow = linear('hello', input<object>(), task('greet', { execute: () => undefined }))
   await using conductor = await startConductor({
     ...{ board, persistence: 'memory:', flows: [flow], health: { port: 0 }, metrics: true },

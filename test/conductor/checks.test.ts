@@ -1,6 +1,7 @@
 /** What a conductor checks while nothing runs: that it receives what is posted, that its logbooks answer, and that its clock is right. */
 import { pino } from 'pino'
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest'
+import { boardInternals } from '../../src/board/internal.ts'
 import { examineJobs } from '../../src/cli/doctor/jobs.ts'
 import { createDeferred } from '../../src/core/async/abort.ts'
 import { NotFound, StorageFailure } from '../../src/core/errors.ts'
@@ -75,7 +76,7 @@ test('the last check is that of an answer: it does not move while the board does
   await expect.poll(() => conductor.lastClaimableCheck).toBeDefined()
   const begun = Number(conductor.lastClaimableCheck)
   const unanswered = createDeferred()
-  const catchUp = vi.spyOn(board, 'catchUp').mockReturnValueOnce(unanswered.promise)
+  const catchUp = vi.spyOn(boardInternals(board), 'catchUp').mockReturnValueOnce(unanswered.promise)
   const checkedAfter = async () => {
     await vi.advanceTimersByTimeAsync(60_000)
     return Number(conductor.lastClaimableCheck) - begun

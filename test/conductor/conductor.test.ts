@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { JobBoard } from '../../src/board/api/job-board.ts'
 import { MemoryBackend, memorySpace } from '../../src/board/backends/memory/index.ts'
+import { boardInternals } from '../../src/board/internal.ts'
 import { createDeferred, type Deferred } from '../../src/core/async/abort.ts'
 import { Duplicate, NotConnected } from '../../src/core/errors.ts'
 import { input, linear, openPersistence, startConductor, task } from '../../src/index.ts'
@@ -23,7 +24,7 @@ test('a settle that does not go through is tried until it does', async () => {
     },
   }))
   await using board = new JobBoard(backend)
-  await board.open()
+  await boardInternals(board).open()
   const fine = singleTaskFlow('fine', () => 1)
   const conductor = await startTestConductor({ board, persistence: 'memory:', flows: [fine] })
   const job = await board.post(fine, { n: 1 })
@@ -37,9 +38,9 @@ describe('owners that go', () => {
     const space = memorySpace('')
     const backend = new MemoryBackend({ uri: 'memory:', space })
     await using mortal = new JobBoard(backend, { who: 'mortal' })
-    await mortal.open()
+    await boardInternals(mortal).open()
     await using heirs = new JobBoard(new MemoryBackend({ uri: 'memory:', space }), { who: 'heir' })
-    await heirs.open()
+    await boardInternals(heirs).open()
     const persistence = await openPersistence('memory:')
     const ran: string[] = []
     const reached = createDeferred()
@@ -81,7 +82,7 @@ describe('owners that go', () => {
   test('a job whose former run still executes here is not claimed here a second time', async () => {
     const backend = new MemoryBackend({ uri: 'memory:', space: memorySpace('') })
     await using board = new JobBoard(backend, { who: 'only' })
-    await board.open()
+    await boardInternals(board).open()
     const reached = createDeferred()
     const release = createDeferred()
     let executing = 0

@@ -5,6 +5,7 @@ import { z } from 'zod'
 import { JobBoard } from '../../src/board/api/job-board.ts'
 import { MemoryBackend, MemorySpace } from '../../src/board/backends/memory/index.ts'
 import { ALL_CAPABILITIES } from '../../src/board/contract/index.ts'
+import { boardInternals } from '../../src/board/internal.ts'
 import { LimitReached, Unclaimable, UnsupportedCapability } from '../../src/core/errors.ts'
 import { type Conductor, input, linear, type PostingDefaults, runFlow, type Settled, task } from '../../src/index.ts'
 import { rejectionOf } from '../board/events.ts'
@@ -160,7 +161,7 @@ test('more resources than a job can own: it is trashed, with the reason', async 
 test('a board that has no resources: the job is trashed, with the reason', async () => {
   const backend = new BareBackend({ uri: 'memory:', space: new MemorySpace() })
   await using board = new JobBoard(backend)
-  await board.open()
+  await boardInternals(board).open()
   let runs = 0
   const flow = publishing(DECLARED, () => {
     runs += 1

@@ -1,6 +1,7 @@
 /** Retention: old jobs in the trash, and logbooks by the ages of their flows. */
 import { randomUUID } from 'node:crypto'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
+import { boardInternals } from '../../src/board/internal.ts'
 import { removeFinished, retain } from '../../src/conductor/retention.ts'
 import { removeOldTrash, retainTrash } from '../../src/conductor/trash-retention.ts'
 import { createDeferred } from '../../src/core/async/abort.ts'
@@ -97,10 +98,10 @@ describe('the trash', () => {
     await using board = await openBoard('memory:')
     await trash(board, ['ahead', 'old'])
     const [first] = await all(board.trashed())
+    vi.spyOn(boardInternals(board), 'readClock').mockImplementation(async () => Date.now() + HOUR_MS)
     const shifted = new Proxy(board, {
       get: (target, key) => {
         const found: unknown = Reflect.get(target, key, target)
-        if (key === 'readClock') return async () => Date.now() + HOUR_MS
         if (key !== 'trashed') return typeof found === 'function' ? found.bind(target) : found
         return async function* () {
           for (const entry of await all(target.trashed())) {
@@ -135,14 +136,8 @@ describe('the trash', () => {
     const stop = new AbortController()
     const warned = createDeferred<void>()
     const log: Logger = Object.assign(Object.create(silentLog), { warn: () => warned.resolve() })
-    const failing = new Proxy(board, {
-      get: (target, key) => {
-        if (key === 'readClock') return async () => Promise.reject(new Error('away'))
-        const found: unknown = Reflect.get(target, key, target)
-        return typeof found === 'function' ? found.bind(target) : found
-      },
-    })
-    const retaining = retainTrash({ board: failing, age: 0, log }, stop.signal)
+    vi.spyOn(boardInternals(board), 'readClock').mockRejectedValue(new Error('away'))
+    const retaining = retainTrash({ board, age: 0, log }, stop.signal)
     await warned.promise
     stop.abort()
     await retaining

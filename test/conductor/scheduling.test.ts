@@ -1,7 +1,7 @@
 /** Conductors and schedules: what they declare, fire, run and report. */
 import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
-import { memoryTestBackend } from '../../src/board/internal.ts'
+import { boardInternals, memoryTestBackend } from '../../src/board/internal.ts'
 import { SCHEDULES } from '../../src/board/schedules/record.ts'
 import {
   type ConductorEvents,
@@ -116,7 +116,11 @@ test('a scheduler has started when what was due by then is fired, though other t
     // The next times are due before this firing has ended.
     clock.advance(HOUR_MS)
   }
-  await using scheduler = board.scheduler({ name: 'ada', onFired, onError: (error) => expect.fail(String(error)) })
+  await using scheduler = boardInternals(board).scheduler({
+    name: 'ada',
+    onFired,
+    onError: (error) => expect.fail(String(error)),
+  })
   await scheduler.start()
   expect(fired).toBeGreaterThanOrEqual(2)
 })
@@ -142,7 +146,7 @@ test('an older version changes nothing, an equal declaration leaves edits, a new
   const { open } = scene()
   const board = await open('a')
   const declare = (...declare: DeclaredSchedule[]) =>
-    board.declareSchedules({ declare, owner: 'reports', prune: false })
+    boardInternals(board).declareSchedules({ declare, owner: 'reports', prune: false })
   const region = async () => (await board.schedules.show('s')).store
   expect(await declare(every('s', { version: 2 }, 'new'))).toMatchObject({ put: ['s'] })
   expect(await declare(every('s', { version: 1 }, 'old'))).toMatchObject({ put: [], newer: ['s'] })
@@ -159,7 +163,7 @@ test('with prune, what this owner no longer declares is removed, and nothing els
   const { open } = scene()
   const board = await open('a')
   const declare = (owner: string, prune: boolean, ...declare: DeclaredSchedule[]) =>
-    board.declareSchedules({ declare, owner, prune })
+    boardInternals(board).declareSchedules({ declare, owner, prune })
   await declare('one', false, every('kept'), every('gone'), every('newer', { version: 9 }))
   await declare('two', false, every('other'))
   await board.schedules.put(every('by-hand'))
@@ -172,7 +176,7 @@ test('an older release prunes nothing of a newer one, and no owner takes the sch
   const { open } = scene()
   const board = await open('a')
   const declare = (owner: string, prune: boolean, ...declare: DeclaredSchedule[]) =>
-    board.declareSchedules({ declare, owner, prune })
+    boardInternals(board).declareSchedules({ declare, owner, prune })
   await declare('one', true, every('a', { version: 8 }), every('b'))
   await board.schedules.pause('b')
   expect(await declare('one', true, every('a', { version: 7 }))).toMatchObject({ newer: ['a'], pruned: [] })
@@ -214,10 +218,12 @@ test('a rule that cannot be computed any more pauses its schedule with the reaso
   const { clock, open, start } = scene()
   const board = await open('a')
   await board.schedules.put(every('s'))
-  const found = await board.records.of(SCHEDULES).get('s')
+  const found = await boardInternals(board).records.of(SCHEDULES).get('s')
   if (!found || 'error' in found) throw new Error('the schedule cannot be read')
   const spec = { rrule: 'FREQ=SECONDLY;COUNT=100000', start: '2026-01-01' }
-  await board.records.of(SCHEDULES).write([{ id: 's', revision: found.revision, value: { ...found.value, spec } }])
+  await boardInternals(board)
+    .records.of(SCHEDULES)
+    .write([{ id: 's', revision: found.revision, value: { ...found.value, spec } }])
   clock.advance('2h')
   const conductor = await start(board, undefined)
   const shown = await board.schedules.show('s')

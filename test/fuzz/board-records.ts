@@ -1,5 +1,6 @@
 /** Plants records of every kind through the record store without its checks: schedules, limits, holds, outlines, work that is done once. */
 import type { JobBoard } from '../../src/board/api/job-board.ts'
+import { boardInternals } from '../../src/board/internal.ts'
 import type { RecordKind } from '../../src/board/records/record-store.ts'
 import { schedule } from '../../src/index.ts'
 import type { Random } from '../support/random.ts'
@@ -40,14 +41,15 @@ function raw(name: string): RecordKind<object> {
 }
 
 /** Returns the policy that a board can keep: without keys and resources, jobs cannot wait for each other. */
-export function overlapOn({ capabilities: { keys, resources } }: JobBoard): 'skip' | 'allow' {
+export function overlapOn(board: JobBoard): 'skip' | 'allow' {
+  const { keys, resources } = boardInternals(board).capabilities
   return keys && resources ? 'skip' : 'allow'
 }
 
 /** Returns a function that plants a record. */
 export async function recordPlanter(board: JobBoard, make: RecordMaker, random: Random): Promise<() => Promise<void>> {
   await board.schedules.put(schedule(TEMPLATE, { every: '30d' }, FLOW_OF_TARGETS, {}, { overlap: overlapOn(board) }))
-  const found = await board.records.of(raw('schedule')).get(TEMPLATE)
+  const found = await boardInternals(board).records.of(raw('schedule')).get(TEMPLATE)
   if (!found || 'error' in found) throw new Error('the template cannot be read')
   const now = Date.now()
   const real: Readonly<Record<string, unknown>> = {
@@ -64,7 +66,7 @@ export async function recordPlanter(board: JobBoard, make: RecordMaker, random: 
     const template = kind === 'schedule' ? real : (KINDS[kind] ?? {})
     // No key of the innocent job matches such an id.
     const id = `planted/${random.between(1, IDS_PER_KIND)}${kind.startsWith('limit') && random.next() < 0.2 ? '*' : ''}`
-    const store = board.records.of(raw(kind))
+    const store = boardInternals(board).records.of(raw(kind))
     const revision = (await store.get(id))?.revision
     // A firing may have changed it meanwhile.
     await store.write([{ id, revision, value: make.altered(template) as object }])

@@ -15,6 +15,7 @@ import { inspect } from 'node:util'
 import { JobBoard } from '../../src/board/api/job-board.ts'
 import { MemoryBackend, memorySpace } from '../../src/board/backends/memory/index.ts'
 import { type Job, openBoard } from '../../src/board/index.ts'
+import { boardInternals } from '../../src/board/internal.ts'
 import { createDeferred, isSettledWithin } from '../../src/core/async/abort.ts'
 import { schedule, startConductor } from '../../src/index.ts'
 import { openPersistence } from '../../src/persistence/index.ts'
@@ -41,7 +42,7 @@ const inMemory = uri.startsWith('memory:')
 async function openTarget(): Promise<JobBoard> {
   if (!inMemory) return openBoard(uri)
   const board = new JobBoard(new MemoryBackend({ uri, space: memorySpace('fuzz') }))
-  await board.open()
+  await boardInternals(board).open()
   await board.view()
   return board
 }
@@ -102,7 +103,8 @@ for (let round = 0; ; round += 1) {
 /** Prints what a job waits for that is not done in time. */
 async function reportSlow(job: Job): Promise<void> {
   const reason = await board.waitingFor(job).catch((error: unknown) => error)
-  const { claimFault, paused, connected } = board
+  const { paused, connected } = board
+  const { claimFault } = boardInternals(board)
   console.log(
     `slow ${inspect({ job: String(job), state: job.state, reason, claimFault, paused, connected, conductor: conductor.state })}`,
   )

@@ -2,6 +2,7 @@
 import { pino } from 'pino'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { type JobBoard, openBoard, schedule, type TrashedJob } from '../../src/board/index.ts'
+import { boardInternals } from '../../src/board/internal.ts'
 import { startConductor } from '../../src/conductor/index.ts'
 import { input, linear, task } from '../../src/flow/index.ts'
 import { openPersistence } from '../../src/persistence/index.ts'
@@ -180,7 +181,7 @@ describe('many jobs', () => {
       for (const end = performance.now() + 1; performance.now() < end; );
       return false
     }
-    const { looked } = await board.jobPage({ limit: 1, most: 1_000, timeMs: 60_000, accept })
+    const { looked } = await boardInternals(board).jobPage({ limit: 1, most: 1_000, timeMs: 60_000, accept })
     clearInterval(timer)
     expect(looked).toBeGreaterThanOrEqual(500)
     expect(turns).toBeGreaterThan(2)

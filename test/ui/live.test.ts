@@ -1,6 +1,7 @@
 /** The stream of changes, and what a dashboard costs a board while nobody looks at it. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { type JobBoard, openBoard } from '../../src/board/index.ts'
+import { boardInternals } from '../../src/board/internal.ts'
 import { createDeferred } from '../../src/core/async/abort.ts'
 import { silentLog } from '../../src/core/log.ts'
 import { BoardFeed, IDLE_MS } from '../../src/ui/boards/board-feed.ts'
@@ -333,7 +334,7 @@ describe('nobody looks', () => {
     await vi.advanceTimersByTimeAsync(IDLE_MS)
     expect(feed.isOpen).toBe(false)
     vi.useRealTimers()
-    board.closeUnusedView()
+    boardInternals(board).closeUnusedView()
     expect(board.jobCount).toBeUndefined()
     topics.length = 0
     await board.post('a', {})

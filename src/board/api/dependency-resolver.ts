@@ -19,9 +19,9 @@ import { BatchCommit } from '../../core/async/group-commit.ts'
 import { keepNewest } from '../../core/collections/keep-newest.ts'
 import { InvalidState, NotFound } from '../../core/errors.ts'
 import type { Backend } from '../contract/index.ts'
+import { Job } from '../jobs/job.ts'
 import { type Dependency, type NamedDependency, type PostDependency, parseDependencies } from '../model/dependencies.ts'
 import type { EndedJob } from '../model/ended-job.ts'
-import { Job } from './job.ts'
 import type { Lookup } from './lookup.ts'
 
 export interface DependencyResolverOptions {

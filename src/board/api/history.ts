@@ -1,10 +1,12 @@
 /** Reads which jobs have ended, for users. */
 import { InvalidArgument } from '../../core/errors.ts'
+import { parseReference } from '../../core/job-reference.ts'
 import { assertOptions } from '../../core/options.ts'
 import { toDate } from '../../core/time.ts'
 import type { Backend } from '../contract/index.ts'
 import type { Attempt } from '../model/attempts.ts'
 import { isCancellation, type EndedJob as StoredEndedJob } from '../model/ended-job.ts'
+import { assertUuid } from './options.ts'
 
 /** The part of the history to read. */
 export interface HistoryOptions {
@@ -53,9 +55,10 @@ export async function readHistory(
   return (await backend.history.newest({ limit })).map(toEndedJob)
 }
 
-/** Reads how a job ended last; returns undefined if the history does not have it. @throws NotConnected */
+/** Reads how a job ended last; returns undefined if the history does not have it. @throws InvalidArgument, NotConnected */
 export async function readEndedJob(uuid: string, backend: Pick<Backend, 'history'>): Promise<EndedJob | undefined> {
-  const [found] = await backend.history.find([uuid])
+  assertUuid(uuid)
+  const [found] = await backend.history.find([parseReference(uuid).uuid])
   return found && toEndedJob(found)
 }
 

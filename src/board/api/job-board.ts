@@ -1,6 +1,6 @@
 /**
- * The jobboard: one class for every backend. It has the public methods, the checks, the events and the claims that are held.
- * The live view knows which jobs are on the board (`lookup.ts` reads it); the backend decides which owner gets a job.
+ * The jobboard: one class for every backend. It has the public methods, and each of them is one call of a part: `assemble-board.ts` makes the
+ * parts. The live view knows which jobs are on the board (`lookup.ts` reads it); the backend decides which owner gets a job.
  *
  * Costs, in transactions and round trips of the backend: `post`, `claim` and each settle one transaction. What a process receives
  * depends on what it uses:
@@ -14,105 +14,38 @@
  * A level is left some seconds after its last use (`view/subscription.ts`, `view/job-follower.ts`).
  */
 
-import { answerInTime, followSignals } from '../../core/async/abort.ts'
-import { Lifecycle } from '../../core/async/lifecycle.ts'
-import { asError, Duplicate, InvalidState, Timeout } from '../../core/errors.ts'
-import { parseReference } from '../../core/job-reference.ts'
-import type { Logger } from '../../core/log.ts'
-import { assertOptions, defined } from '../../core/options.ts'
-import { type AlarmClock, systemAlarmClock, toDate } from '../../core/time.ts'
-import { newUuid } from '../../core/uuid.ts'
-import type { AnyFlow, Flow } from '../../flow/index.ts'
+import { assertOptions } from '../../core/options.ts'
+import type { Flow } from '../../flow/index.ts'
 import type { Claim } from '../claims/claim.ts'
-import { ClaimManager } from '../claims/claim-manager.ts'
-import { Claimer } from '../claims/claimer.ts'
+import type { CancelOptions, ClaimNextOptions, ClaimsOptions, ReleaseOptions } from '../claims/claim-options.ts'
 import type { ReleasedClaim } from '../claims/release-claim.ts'
 import type { AbandonOptions, TrashOptions } from '../claims/settle-options.ts'
-import type { Backend, BackendCapabilities, Cancellation, Entity, SessionState } from '../contract/index.ts'
-import { refusalError } from '../contract/refusals.ts'
-import type { DeclaredLimits, DeclareLimitsReport } from '../limits/declare.ts'
-import { LimitBook } from '../limits/limit-book.ts'
-import { Limits } from '../limits/limits.ts'
-import { TokenTaker } from '../limits/token-taker.ts'
-import type { JobEntry } from '../model/entry.ts'
-import type { FlowReference } from '../model/flow-reference.ts'
-import { POST_OPTIONS, type PostOptions, type Reservation } from '../model/posting.ts'
-import type { SuspectPlace } from '../queue/suspect-place.ts'
-import { BoardRecords } from '../records/board-records.ts'
-import { type ListedFlow, listFlows, publishOutlines } from '../records/flow-outlines.ts'
-import {
-  assertPauseOptions,
-  type BoardPause,
-  describePause,
-  type PauseOptions,
-  readPause,
-  removePause,
-  writePause,
-} from '../records/pause-record.ts'
-import { type OnceHost, type RunOnceOptions, runOnce } from '../records/run-once.ts'
-import { type DeclaredSchedules, type DeclareReport, declareSchedules } from '../schedules/declare.ts'
-import type { ScheduleHost } from '../schedules/schedule-host.ts'
-import { Scheduler, type SchedulerOptions } from '../schedules/scheduler.ts'
-import { Schedules } from '../schedules/schedules.ts'
-import { type JobEventKind, LiveView } from '../view/live-view.ts'
-import { type JobsSurvey, surveyJobs } from '../view/survey.ts'
+import type { Backend, Cancellation, Entity, SessionState } from '../contract/index.ts'
+import type { Job, WaitOptions } from '../jobs/job.ts'
+import type { TrashedJob } from '../jobs/trashed-job.ts'
+import type { WaitingFor } from '../jobs/waiting-for.ts'
+import type { Limits } from '../limits/limits.ts'
+import { POST_OPTIONS, type PostOptions } from '../model/posting.ts'
+import { listEntities, type RegisteredEntity } from '../records/entity-registry.ts'
+import { type ListedFlow, listFlows } from '../records/flow-outlines.ts'
+import type { BoardPause, PauseOptions } from '../records/pause-record.ts'
+import type { Schedules } from '../schedules/schedules.ts'
+import { assembleBoard, type BoardParts } from './assemble-board.ts'
 import type { Batch, BatchView } from './batches/batch.ts'
 import type { BatchOptions } from './batches/batch-options.ts'
-import { Batches, type BatchesOptions } from './batches/batches.ts'
-import { DependencyResolver } from './dependency-resolver.ts'
-import { detachedBackend } from './detached-backend.ts'
-import { EntityRegistry, type RegisteredEntity } from './entity-registry.ts'
-import { BackendEventRouter } from './event-router.ts'
-import { type BoardEvents, ErrorReporter } from './events.ts'
-import { HealthCounters } from './health-counters.ts'
+import type { BatchesOptions } from './batches/batches.ts'
+import { BoardInternals, INTERNALS } from './board-internals.ts'
+import type { BoardEvents } from './events/events.ts'
 import { type EndedJob, type HistoryOptions, readEndedJob, readHistory } from './history.ts'
-import { Job } from './job.ts'
 import { type JobDependencies, readJobDependencies } from './job-dependencies.ts'
-import { type JobEndsRequest, type KnownJobEnd, readJobEnds } from './job-ends.ts'
-import {
-  countTrash,
-  type JobPageOptions,
-  type ListedJob,
-  type Page,
-  readTrashPage,
-  type TrashPageOptions,
-} from './job-pages.ts'
-import { type JobResult, type ResultOptions, readResult } from './job-result.ts'
+import { type JobResult, type ResultOptions, waitForResult } from './job-result.ts'
 import type { JobsOptions } from './listed.ts'
-import { Lookup } from './lookup.ts'
-import {
-  assertCancelOptions,
-  assertKind,
-  assertReleaseOptions,
-  assertUuid,
-  type BoardOptions,
-  boardSettings,
-  type CancelOptions,
-  type ClaimNextOptions,
-  type ClaimsOptions,
-  NO_REASON,
-  type PostAndClaimOptions,
-  postAndClaimSettings,
-  type ReleaseOptions,
-  type WaitOptions,
-} from './options.ts'
-import { OwnKeyWarning } from './posting/own-key-warning.ts'
+import type { BoardOptions, PostAndClaimOptions } from './options.ts'
 import { type PostManyOptions, type PostManyResult, postMany, type TypedPostItem } from './posting/post-many.ts'
-import { PostRecorder } from './posting/post-recorder.ts'
 import type { PostedJob } from './posting/posted-job.ts'
-import { Poster } from './posting/poster.ts'
-import { type HoldOptions, ResourceHold, toHoldPost } from './resource-hold.ts'
-import { type RestoreOptions, restore } from './restoring.ts'
-import { toScheduleHost } from './schedule-host.ts'
-import { TrashedJob } from './trashed-job.ts'
-import { readTokenReason, type WaitingFor } from './waiting-for.ts'
-
-/** The events whose listeners do not open the view. */
-const EVENTS_WITHOUT_VIEW: ReadonlySet<keyof BoardEvents> = new Set(['error', 'state', 'notifications'])
-/** The delay of a job that is reserved for its poster: other boards do not claim the job before, and it expires long before. */
-const RESERVED_FOR_POSTER = '365d'
-/** The delay of such a job where jobs cannot expire: it is short, because other boards must run the job if its poster dies. */
-const RESERVED_WITHOUT_EXPIRY = '1h'
+import type { HoldOptions, ResourceHold } from './resource-hold.ts'
+import type { RestoreOptions } from './restoring.ts'
+import { findWaitingReason } from './waiting-reason.ts'
 
 /**
  * An open board: it posts, lists, claims and settles jobs, and emits events. Opened by `openBoard`, closed by `close()` or `await using`.
@@ -120,119 +53,38 @@ const RESERVED_WITHOUT_EXPIRY = '1h'
 export class JobBoard implements AsyncDisposable {
   /** The owner that this board's claims name. */
   readonly who: string
-  /** @internal The records of the board: schedules, limits, outlines of flows. */
-  readonly records: BoardRecords
-  readonly #log: Logger
-  readonly #backend: Backend
-  readonly #lifecycle: Lifecycle
-  readonly #view: LiveView
-  readonly #entities: EntityRegistry
-  readonly #errorReporter: ErrorReporter
-  readonly #lookup: Lookup
-  readonly #dependencies: DependencyResolver
-  readonly #poster: Poster
-  readonly #claims: ClaimManager
-  readonly #claimer: Claimer
-  readonly #eventRouter: BackendEventRouter
-  readonly #scheduleHost: ScheduleHost
-  readonly #limitBook: LimitBook
-  readonly #tokens: TokenTaker
-  readonly #healthCounters: HealthCounters
-  readonly #batches: Batches
-  #limits: Limits | undefined
-  #schedules: Schedules | undefined
+  readonly #parts: BoardParts
+  readonly #internals: BoardInternals
 
   /** @internal Use `openBoard`. @throws TypeError unless `who` is a non-empty string; InvalidArgument for `log` */
-  constructor(given: Backend, options: BoardOptions = {}) {
-    const { who, log, unacceptedAfter, keepHistory, telemetry } = boardSettings(options)
-    const backend = telemetry?.tracer ? detachedBackend(given, telemetry.tracer) : given
-    this.who = who
-    this.#log = log
-    this.#backend = backend
-    this.#lifecycle = new Lifecycle(`board ${backend.uri}`)
-    const { signal } = this.#lifecycle
-    const failed = (error: Error) => this.#reportError(error)
-    this.#entities = new EntityRegistry({ entities: backend.entities, signal, onError: failed })
-    this.#errorReporter = new ErrorReporter(log)
-    this.#view = new LiveView({
-      backend,
-      unacceptedAfter,
-      limits: { open: () => this.#limitBook.open('view'), close: () => this.#limitBook.close('view') },
-      signal,
-      listener: {
-        jobChanged: (event, entry, options) => this.#emitJobEvent(event, entry, options),
-        statusRead: (entry, status) => this.#claims.statusRead(entry, status),
-        cancelRequested: (entry) => this.#claims.cancelled(entry),
-        jobsExpired: () => this.#claims.expirer.noteExpired(),
-        flowUnaccepted: (work, first) => this.#emitUnaccepted(work, first),
-        limited: (key, waiting) => this.#emitLimited(key, waiting),
-        onError: failed,
-      },
-    })
-    this.#lookup = new Lookup({ backend, view: this.#view, signal })
-    const ownKey = new OwnKeyWarning({ log, holds: (entry) => this.#claims.holds(entry) })
-    this.#dependencies = new DependencyResolver({ backend, lookup: this.#lookup })
-    this.#poster = new Poster({
-      ...{ who, backend, view: this.#view, lookup: this.#lookup, dependencies: this.#dependencies, signal },
-      keyTaken: (entry, posting) => ownKey.warnIfOwnKey(entry, posting),
-      heldMember: (batch) => this.#claims.findMember(batch),
-      endDoomed: (id) => this.#claims.doomed.end(id),
-      recorder: telemetry && new PostRecorder({ telemetry, board: backend.uri, log }),
-    })
-    this.#batches = new Batches({
-      ...{ backend, who, log, poster: this.#poster, lookup: this.#lookup, dependencies: this.#dependencies, signal },
-      cancel: async (job, reason) => this.#claims.cancel(await this.#lookup.toOwnEntry(job), { reason }),
-      assertRunning: () => this.#lifecycle.assertRunning(),
-    })
-    this.records = new BoardRecords({ backend, signal, onError: failed })
-    this.#limitBook = new LimitBook({
-      ...{ backend, records: this.records, onError: failed },
-      onRules: (rules) => {
-        this.#view.setLimits(rules)
-        this.#tokens.rulesChanged()
-      },
-    })
-    this.#tokens = new TokenTaker({ backend, book: this.#limitBook, signal })
-    const claims = new ClaimManager({
-      ...{ backend, view: this.#view, entities: this.#entities, limits: this.#limitBook, who, signal, onError: failed },
-      records: this.records,
-      keepHistory,
-    })
-    this.#claims = claims
-    const [view, entities, faults, { records }] = [this.#view, this.#entities, this.#errorReporter, this]
-    this.#healthCounters = new HealthCounters({ uri: backend.uri, log, errorReporter: faults })
-    this.#eventRouter = new BackendEventRouter({
-      uri: backend.uri,
-      view,
-      claims,
-      entities,
-      records,
-      errorReporter: faults,
-      healthCounters: this.#healthCounters,
-      batches: this.#batches.waits,
-      onError: failed,
-    })
-    this.#scheduleHost = toScheduleHost({ backend, who, records, claims, lookup: this.#lookup })
-    this.#claimer = new Claimer({ backend, claims, view: this.#view, signal, uri: this.uri, onError: failed })
+  constructor(backend: Backend, options: BoardOptions = {}) {
+    this.#parts = assembleBoard(backend, options)
+    this.#internals = new BoardInternals(this.#parts)
+    this.who = this.#parts.who
+  }
+
+  /** @internal What other folders of this project need: use `boardInternals`. */
+  get [INTERNALS](): BoardInternals {
+    return this.#internals
   }
 
   /** The URI without a password, for messages. */
   get uri(): string {
-    return this.#backend.uri
+    return this.#parts.backend.uri
   }
 
   /** Whether TaskFlow's services also post and claim on this board. */
   get shared(): boolean {
-    return this.#backend.shared === true
+    return this.#parts.backend.shared === true
   }
 
   /** Whether the board is connected, so that operations can succeed. */
   get connected(): boolean {
-    return this.#eventRouter.state === 'connected'
+    return this.#parts.router.state === 'connected'
   }
 
   get state(): SessionState {
-    return this.#eventRouter.state
+    return this.#parts.router.state
   }
 
   /**
@@ -240,53 +92,7 @@ export class JobBoard implements AsyncDisposable {
    * session lasts as long as its process.
    */
   get sessionTimeout(): number | undefined {
-    return this.#backend.session.timeout
-  }
-
-  /** @internal The milliseconds for which what this board holds is certainly held; infinite where this is not known. */
-  get sessionLeft(): number {
-    return this.#backend.session.leftMs() ?? 0
-  }
-
-  /** @internal The place for suspects, which the boards of a conductor share. */
-  get suspects(): SuspectPlace {
-    return this.#claims.suspects
-  }
-
-  /** @internal Uses the place of another board from now on. */
-  shareSuspects(place: SuspectPlace): void {
-    this.#claims.shareSuspects(place)
-  }
-
-  /** @internal The counters and the flag for faults with which the board still works, such as missing notifications. */
-  get healthCounters(): Pick<HealthCounters, 'missedNotifications' | 'areNotificationsMissing' | 'stoppedBackends'> {
-    return this.#healthCounters
-  }
-
-  /** @internal The error with which the board has refused several claims of this process in a row; undefined if there is none. */
-  get claimFault(): Error | undefined {
-    return this.#claims.fault
-  }
-
-  /** @internal The clock of the board, which conductors use: a memory board can have a clock of its own. */
-  get clock(): AlarmClock {
-    return this.#backend.clock.alarms ?? systemAlarmClock
-  }
-
-  /** @internal Whether the board has a clock of servers, which may differ from the one of this machine. */
-  get hasServerClock(): boolean {
-    return this.#backend.clock.alarms === undefined
-  }
-
-  /**
-   * @internal Returns the time of the servers' clock in milliseconds since 1970; a round trip if it is not known yet.
-   *
-   * @throws NotConnected
-   */
-  async readClock(): Promise<number> {
-    this.#lifecycle.assertRunning()
-    await this.#backend.clock.read()
-    return this.#backend.clock.now()
+    return this.#parts.backend.session.timeout
   }
 
   /**
@@ -294,7 +100,7 @@ export class JobBoard implements AsyncDisposable {
    * then {@link countJobs} counts them.
    */
   get jobCount(): number | undefined {
-    return this.#view.jobCount
+    return this.#parts.view.jobCount
   }
 
   /**
@@ -303,16 +109,7 @@ export class JobBoard implements AsyncDisposable {
    * A listener for events of jobs opens the view of the board: await {@link view} where no event may be missed from then on.
    */
   on<E extends keyof BoardEvents>(event: E, listener: (event: BoardEvents[E]) => unknown): () => void {
-    const off = this.#errorReporter.events.on(event, listener)
-    if (event === 'error') this.#errorReporter.errorListenerAdded()
-    if (EVENTS_WITHOUT_VIEW.has(event) || this.#lifecycle.state !== 'running') return off
-    const held = this.#view.hold()
-    if (event === 'posted') this.#view.announceAll()
-    if (event === 'unaccepted') this.#view.unaccepted.start()
-    return () => {
-      off()
-      held[Symbol.dispose]()
-    }
+    return this.#parts.viewing.on(event, listener)
   }
 
   /**
@@ -322,42 +119,13 @@ export class JobBoard implements AsyncDisposable {
    * @throws NotConnected, AccessDenied
    * @example using _view = await board.view()
    */
-  async view({ signal }: { readonly signal?: AbortSignal } = {}): Promise<Disposable> {
-    this.#lifecycle.assertRunning()
-    const held = this.#view.hold()
-    using either = followSignals([this.#lifecycle.signal, signal])
-    try {
-      await this.#view.whenEntered(either)
-      return held
-    } catch (error) {
-      held[Symbol.dispose]()
-      throw error
-    }
-  }
-
-  /** @internal Closes the view now if nothing holds it; tests use it. */
-  closeUnusedView(): void {
-    this.#view.closeIfUnused()
-  }
-
-  /** @internal Resolves when the board is connected. */
-  open(options: { signal?: AbortSignal } = {}): Promise<void> {
-    return this.#lifecycle.start(
-      async (stopped) => {
-        using either = followSignals([stopped, options.signal])
-        await this.#backend.session.open(this.#eventRouter.sink, either)
-      },
-      () => this.#backend.session.close(),
-    )
+  async view(options: { readonly signal?: AbortSignal } = {}): Promise<Disposable> {
+    return this.#running.viewing.open(options)
   }
 
   /** Ends the session, and with it every claim that was not settled. Idempotent; awaits what is under way. */
   close(): Promise<void> {
-    return this.#lifecycle.stop(async () => {
-      await this.#backend.session.close()
-      this.#claims.loseAll('the board was closed')
-      this.#view.close(new InvalidState(`board ${this.uri} was closed`))
-    })
+    return this.#parts.life.close()
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -384,9 +152,9 @@ export class JobBoard implements AsyncDisposable {
     store: NoInfer<I>,
     options: PostOptions = {},
   ): Promise<PostedJob> {
-    this.#lifecycle.assertRunning()
+    const { poster } = this.#running
     assertOptions(options, POST_OPTIONS, 'post')
-    return this.#poster.post(flow, store, options)
+    return poster.post(flow, store, options)
   }
 
   /**
@@ -405,8 +173,7 @@ export class JobBoard implements AsyncDisposable {
     items: Iterable<TypedPostItem<I>> | AsyncIterable<TypedPostItem<I>>,
     options: PostManyOptions = {},
   ): Promise<PostManyResult[]> {
-    this.#lifecycle.assertRunning()
-    return this.#poster.many((poster) => postMany(items, options, poster))
+    return this.#running.poster.many((poster) => postMany(items, options, poster))
   }
 
   /**
@@ -421,14 +188,12 @@ export class JobBoard implements AsyncDisposable {
    * await batch.seal()
    */
   async batch(options: BatchOptions): Promise<Batch> {
-    this.#lifecycle.assertRunning()
-    return this.#batches.create(options)
+    return this.#running.batches.create(options)
   }
 
   /** Finds a batch by its uuid; one round trip. @throws NotFound when the board has none, or keeps it no more; UnsupportedCapability */
   async findBatch(uuid: string): Promise<Batch> {
-    this.#lifecycle.assertRunning()
-    return this.#batches.find(uuid)
+    return this.#running.batches.find(uuid)
   }
 
   /**
@@ -438,8 +203,7 @@ export class JobBoard implements AsyncDisposable {
    * @throws InvalidArgument; UnsupportedCapability where the board has no batches
    */
   async batches(options: BatchesOptions = {}): Promise<readonly BatchView[]> {
-    this.#lifecycle.assertRunning()
-    return this.#batches.list(options)
+    return this.#running.batches.list(options)
   }
 
   /**
@@ -459,8 +223,7 @@ export class JobBoard implements AsyncDisposable {
     store: NoInfer<I>,
     options: PostAndClaimOptions = {},
   ): Promise<Claim> {
-    this.#lifecycle.assertRunning()
-    return this.#postAndClaim(flow, store, postAndClaimSettings(options))
+    return this.#running.ownJobs.postAndClaim(flow, store, options)
   }
 
   /**
@@ -473,77 +236,22 @@ export class JobBoard implements AsyncDisposable {
    * @example await using hold = await board.hold({ exclusive: ['repo/fedora'], timeout: '5m' })
    */
   async hold(options: HoldOptions): Promise<ResourceHold> {
-    this.#lifecycle.assertRunning()
-    const { flow, post: asked } = toHoldPost(options)
-    return new ResourceHold(await this.#postAndClaim(flow, {}, postAndClaimSettings(asked)))
+    return this.#running.ownJobs.hold(options)
   }
 
   /** Yields the jobs that are on the board now: by priority, then in posting order. */
   async *jobs(options: JobsOptions = {}): AsyncGenerator<Job, void, undefined> {
-    this.#lifecycle.assertRunning()
-    yield* this.#lookup.jobs(options)
-  }
-
-  /**
-   * @internal Returns a part of the jobs in claim order, filtered before it is cut: see `job-pages.ts`.
-   *
-   * @throws InvalidArgument, NotConnected
-   */
-  async jobPage(options: JobPageOptions): Promise<Page<ListedJob>> {
-    this.#lifecycle.assertRunning()
-    return this.#lookup.page(options, () => this.paused)
-  }
-
-  /** @internal Returns a part of the trash, as {@link jobPage} does of the jobs. */
-  async trashPage(options: TrashPageOptions): Promise<Page<TrashedJob>> {
-    this.#lifecycle.assertRunning()
-    return readTrashPage(options, this.#backend)
-  }
-
-  /** @internal Counts the jobs in the trash. @throws NotConnected */
-  async countTrash(): Promise<number> {
-    this.#lifecycle.assertRunning()
-    return countTrash(this.#backend)
-  }
-
-  /** @internal What the backend of the board can do. */
-  get capabilities(): BackendCapabilities {
-    return this.#backend.capabilities
+    yield* this.#running.lookup.jobs(options)
   }
 
   /** Counts the jobs on the board now, claimed or not. Opens the view, which lists a ZooKeeper board as a whole. */
   async countJobs(): Promise<number> {
-    this.#lifecycle.assertRunning()
-    return this.#lookup.count()
-  }
-
-  /** @internal Counts the jobs of the board by flow and state, from memory. The caller views the board ({@link view}). */
-  survey(): JobsSurvey {
-    this.#lifecycle.assertRunning()
-    return surveyJobs(this.#view, { now: this.#backend.clock.now() })
-  }
-
-  /** @internal Resolves when this board has received everything that was committed before the call. @throws NotConnected */
-  async catchUp(): Promise<void> {
-    this.#lifecycle.assertRunning()
-    await this.#backend.changes.barrier()
-  }
-
-  /** @internal The time of the board's clock in milliseconds since 1970, as far as it is known here; no request. */
-  get now(): number {
-    return this.#backend.clock.now()
+    return this.#running.lookup.count()
   }
 
   /** Resolves when there is a job to claim. @throws Timeout */
   async wait(options: WaitOptions = {}): Promise<void> {
-    this.#lifecycle.assertRunning()
-    return this.#claimer.waitForClaimable(options)
-  }
-
-  /** @internal Resolves when there is a job to claim that `accept` accepts. @throws the signal's reason */
-  async waitToClaim(options: Pick<Required<ClaimNextOptions>, 'accept' | 'signal'>): Promise<void> {
-    this.#lifecycle.assertRunning()
-    return this.#claimer.waitToClaim(options)
+    return this.#running.claims.claimer.waitForClaimable(options)
   }
 
   /**
@@ -554,14 +262,12 @@ export class JobBoard implements AsyncDisposable {
    * @example const job = await board.find(request.query.ref)
    */
   async find(reference: string): Promise<Job> {
-    this.#lifecycle.assertRunning()
-    return this.#lookup.find(reference)
+    return this.#running.lookup.find(reference)
   }
 
   /** Returns the owner of the job; undefined where it is unclaimed. One round trip. */
   async findOwner(job: Job): Promise<string | undefined> {
-    this.#lifecycle.assertRunning()
-    return this.#lookup.owner(job)
+    return this.#running.lookup.owner(job)
   }
 
   /**
@@ -569,21 +275,7 @@ export class JobBoard implements AsyncDisposable {
    * A suspect waits while each process that could run it runs another suspect. Takes one or two round trips, and one for each conductor.
    */
   async waitingFor(job: Job): Promise<WaitingFor | undefined> {
-    this.#lifecycle.assertRunning()
-    // Changes come by a watch: without this, a key that this process has just held or resumed would be as it was before.
-    if (this.#limitBook.revision !== undefined) await this.#limitBook.refresh().catch(() => undefined)
-    const { suspects } = this.#claims
-    const reason = await this.#lookup.waitingFor(job, {
-      paused: () => this.paused,
-      suspects: { place: suspects, who: this.who },
-    })
-    // The reason is certain without the record of the pause, which only adds the person and the cause.
-    if (reason?.kind === 'pause')
-      return { ...reason, text: describePause(await this.pauseOrigin().catch(() => undefined)) }
-    const refusal = reason ? undefined : this.#claims.refusalOf(await this.#lookup.toOwnEntry(job))
-    if (refusal) return { kind: 'refusal', text: `its claim was refused, and is tried again: ${refusal.message}` }
-    if (reason || !this.capabilities.limits || job.limits.length === 0 || job.state !== 'UNCLAIMED') return reason
-    return readTokenReason(job, this.limits)
+    return findWaitingReason(job, this.#running)
   }
 
   /**
@@ -595,8 +287,7 @@ export class JobBoard implements AsyncDisposable {
    * @example for (const { uuid, outcome, who } of await board.history()) console.log(uuid, outcome, who)
    */
   async history(options: HistoryOptions = {}): Promise<readonly EndedJob[]> {
-    this.#lifecycle.assertRunning()
-    return readHistory(options, this.#backend)
+    return readHistory(options, this.#running.backend)
   }
 
   /**
@@ -606,14 +297,7 @@ export class JobBoard implements AsyncDisposable {
    * @throws InvalidArgument, NotConnected
    */
   async findEnded(uuid: string): Promise<EndedJob | undefined> {
-    this.#lifecycle.assertRunning()
-    assertUuid(uuid)
-    return readEndedJob(parseReference(uuid).uuid, this.#backend)
-  }
-
-  /** @internal Whether the board keeps a record of the jobs that have ended, and with it the results that flows ask to be kept. */
-  get keepsHistory(): boolean {
-    return this.#claims.keepsHistory
+    return readEndedJob(uuid, this.#running.backend)
   }
 
   /**
@@ -633,17 +317,8 @@ export class JobBoard implements AsyncDisposable {
    * const { results } = await board.result(job, { flow: report, timeout: '5m' })
    */
   async result<R = Record<string, unknown>>(job: Job | string, options: ResultOptions<R> = {}): Promise<JobResult<R>> {
-    this.#lifecycle.assertRunning()
-    const context = { backend: this.#backend, find: (reference: string) => this.#lookup.find(reference) }
-    const late = (time: string) =>
-      new Timeout(`job ${typeof job === 'string' ? job : job.uuid}: no result within ${time}`)
-    return answerInTime(options, { work: () => readResult(job, options, context), late })
-  }
-
-  /** @internal Returns how jobs ended, many at once and without waiting. @throws SealedLogbook, StorageFailure, NotConnected */
-  async readEnds(asked: JobEndsRequest): Promise<readonly KnownJobEnd[]> {
-    this.#lifecycle.assertRunning()
-    return readJobEnds(asked, this.#backend)
+    const { backend, lookup } = this.#running
+    return waitForResult(job, options, { backend, find: (reference) => lookup.find(reference) })
   }
 
   /**
@@ -653,8 +328,7 @@ export class JobBoard implements AsyncDisposable {
    * @throws NotFound when the job is not on the board
    */
   async dependencies(job: Job): Promise<JobDependencies> {
-    this.#lifecycle.assertRunning()
-    return readJobDependencies(job, { backend: this.#backend, lookup: this.#lookup })
+    return readJobDependencies(job, this.#running)
   }
 
   /**
@@ -662,8 +336,7 @@ export class JobBoard implements AsyncDisposable {
    * leaves it meanwhile may be left out.
    */
   async *trashed(): AsyncGenerator<TrashedJob, void, undefined> {
-    this.#lifecycle.assertRunning()
-    for await (const entry of this.#backend.trash.list()) yield new TrashedJob(entry)
+    yield* this.#running.trash.list()
   }
 
   /**
@@ -675,12 +348,7 @@ export class JobBoard implements AsyncDisposable {
    * @example const trashed = await board.findTrashed(job.ref)
    */
   async findTrashed(reference: string): Promise<TrashedJob | undefined> {
-    this.#lifecycle.assertRunning()
-    assertUuid(reference)
-    const { uuid, id } = parseReference(reference)
-    const named = id === undefined ? undefined : await this.#backend.trash.entry(id)
-    const entry = named?.posting.uuid === uuid ? named : await this.#backend.trash.find(uuid)
-    return entry && new TrashedJob(entry)
+    return this.#running.trash.find(reference)
   }
 
   /**
@@ -694,14 +362,12 @@ export class JobBoard implements AsyncDisposable {
    *   of one of those; the others are restored
    */
   async restore(trashed: TrashedJob, options: RestoreOptions = {}): Promise<readonly TrashedJob[]> {
-    this.#lifecycle.assertRunning()
-    return restore(trashed, options, { backend: this.#backend, dependencies: this.#dependencies })
+    return this.#running.trash.restore(trashed, options)
   }
 
   /** Deletes a job from the trash; one transaction. @throws NotFound when it is no longer in the trash */
   async purge(trashed: TrashedJob): Promise<void> {
-    this.#lifecycle.assertRunning()
-    await this.#backend.trash.purge(TrashedJob.entryFor(trashed))
+    return this.#running.trash.purge(trashed)
   }
 
   // --- Requests to all processes ----------------------------------------------------------------------------------
@@ -716,12 +382,7 @@ export class JobBoard implements AsyncDisposable {
    * @example await board.cancel(uuid, { reason: 'ordered twice' })
    */
   async cancel(job: Job | string, options: CancelOptions = {}): Promise<void> {
-    this.#lifecycle.assertRunning()
-    assertCancelOptions(options)
-    await this.#claims.cancel(await this.#lookup.resolve(job), {
-      who: options.by,
-      reason: options.reason ?? NO_REASON,
-    })
+    return this.#running.requests.cancel(job, options)
   }
 
   /**
@@ -739,15 +400,12 @@ export class JobBoard implements AsyncDisposable {
    * @example const { owner, run } = await board.release(job, { reason: 'hangs since noon' })
    */
   async release(job: Job | string, options: ReleaseOptions = {}): Promise<ReleasedClaim> {
-    this.#lifecycle.assertRunning()
-    assertReleaseOptions(options)
-    return this.#claims.release(await this.#lookup.resolve(job), options)
+    return this.#running.requests.release(job, options)
   }
 
   /** Returns the cancel request of the job, with its reason, if there is one; one round trip. */
   async cancellation(job: Job): Promise<Cancellation | undefined> {
-    this.#lifecycle.assertRunning()
-    return this.#lookup.cancellation(job)
+    return this.#running.lookup.cancellation(job)
   }
 
   /**
@@ -760,26 +418,16 @@ export class JobBoard implements AsyncDisposable {
    * @example await board.pause({ reason: 'the database moves', by: 'ada' })
    */
   async pause(options: PauseOptions = {}): Promise<void> {
-    this.#lifecycle.assertRunning()
-    assertPauseOptions(options)
-    const isPaused = this.paused
-    await this.#setGate({ paused: true })
-    const { by = this.who, reason } = options
-    const record = { by, at: this.#backend.clock.now(), ...defined({ reason }) }
-    // The board is paused already: a rejection would mean to the caller that nothing was done.
-    await writePause(this.records, record, { isPaused }).catch((error: unknown) => this.#reportError(asError(error)))
+    return this.#running.pausing.pause(options)
   }
 
   async resume(): Promise<void> {
-    this.#lifecycle.assertRunning()
-    await this.#setGate({ paused: false })
-    await removePause(this.records).catch((error: unknown) => this.#reportError(asError(error)))
+    return this.#running.pausing.resume()
   }
 
   /** Returns who has paused the board, when and why; undefined if the board is not paused, or if this was not recorded. Takes one round trip. */
   async pauseOrigin(): Promise<BoardPause | undefined> {
-    this.#lifecycle.assertRunning()
-    return this.paused ? readPause(this.records) : undefined
+    return this.#running.pausing.origin()
   }
 
   /**
@@ -787,7 +435,7 @@ export class JobBoard implements AsyncDisposable {
    * views the board.
    */
   get paused(): boolean {
-    return this.#eventRouter.paused
+    return this.#parts.router.paused
   }
 
   // --- Claiming ---------------------------------------------------------------------------------------------------
@@ -799,14 +447,7 @@ export class JobBoard implements AsyncDisposable {
    * @throws NotFound when it has left the board
    */
   async claim(job: Job): Promise<Claim> {
-    this.#lifecycle.assertRunning()
-    using _view = this.#view.hold()
-    const own = await this.#lookup.toOwnEntry(job)
-    await this.#view.whenEntered({ signal: this.#lifecycle.signal })
-    using _held = await this.#view.pin(Job.entryFor(own))
-    if (!this.#lookup.isCurrent(own)) await this.#lookup.refresh()
-    if (this.paused) throw refusalError(String(job), { why: 'paused' })
-    return this.#claims.claim(own)
+    return this.#running.requests.claim(job)
   }
 
   /**
@@ -819,8 +460,7 @@ export class JobBoard implements AsyncDisposable {
    * @example const [claim] = await board.claimNext({ signal })
    */
   async claimNext(options: ClaimNextOptions = {}): Promise<[Claim, ...Claim[]]> {
-    this.#lifecycle.assertRunning()
-    return this.#claimer.claimNext(options)
+    return this.#running.claims.claimer.claimNext(options)
   }
 
   /**
@@ -829,7 +469,7 @@ export class JobBoard implements AsyncDisposable {
    * @example for await (const claim of board.claims({ signal })) await claim.perform(work)
    */
   async *claims(options: ClaimsOptions = {}): AsyncGenerator<Claim, void, undefined> {
-    yield* this.#claimer.claimAll(options)
+    yield* this.#parts.claims.claimer.claimAll(options)
   }
 
   /**
@@ -838,25 +478,24 @@ export class JobBoard implements AsyncDisposable {
    * @throws NotFound when the job is unclaimed, NotOwner when another board object holds the claim; else as Claim.consume
    */
   async consume(job: Job): Promise<void> {
-    return (await this.#requireClaim(job)).consume()
+    return (await this.#running.requests.findClaim(job)).consume()
   }
 
   /** Abandons a job that this board has claimed. @throws as {@link consume} */
   async abandon(job: Job, options?: AbandonOptions): Promise<void> {
-    return (await this.#requireClaim(job)).abandon(options)
+    return (await this.#running.requests.findClaim(job)).abandon(options)
   }
 
   /** Trashes a job that this board has claimed. @throws as {@link consume} */
   async trash(job: Job, options?: TrashOptions): Promise<void> {
-    return (await this.#requireClaim(job)).trash(options)
+    return (await this.#running.requests.findClaim(job)).trash(options)
   }
 
   // --- Schedules --------------------------------------------------------------------------------------------------
 
   /** The schedules of the board: list, put, pause, trigger. Conductors fire them. */
   get schedules(): Schedules {
-    this.#schedules ??= new Schedules(this.#scheduleHost)
-    return this.#schedules
+    return this.#parts.schedules
   }
 
   /**
@@ -865,17 +504,7 @@ export class JobBoard implements AsyncDisposable {
    * @example await board.limits.set('flow/report', { concurrency: 2 })
    */
   get limits(): Limits {
-    this.#limits ??= new Limits({
-      ...{ uri: this.uri, who: this.who, records: this.records, capabilities: this.#backend.capabilities },
-      now: () => this.#backend.clock.now(),
-      readClock: () => this.#backend.clock.read(),
-      use: (keys) => this.#backend.limits.use(keys),
-      revision: () => this.#backend.limits.revision(),
-      applyRate: async (request) => void (await this.#backend.limits.takeTokens(request)),
-      unclaimed: () => this.jobs({ onlyUnclaimed: true, ensureFresh: true }),
-      take: (key, call) => this.#tokens.take(key, call),
-    })
-    return this.#limits
+    return this.#parts.limits
   }
 
   /**
@@ -884,117 +513,24 @@ export class JobBoard implements AsyncDisposable {
    * @throws NotConnected
    */
   async flows(): Promise<ListedFlow[]> {
-    this.#lifecycle.assertRunning()
-    return listFlows(this.records)
-  }
-
-  /** @internal Writes the outlines of a conductor's flows. */
-  async publishFlows(flows: readonly AnyFlow[]): Promise<void> {
-    const onError = (error: Error) => this.#log.debug({ err: error }, 'the outline of a flow is not on the board')
-    await publishOutlines(this.records, { flows, now: this.#backend.clock.now(), onError })
-  }
-
-  /** @internal Puts the schedules that a conductor declares at its start. */
-  declareSchedules(declared: Required<DeclaredSchedules>): Promise<DeclareReport> {
-    return declareSchedules(declared, { schedules: this.schedules, host: this.#scheduleHost })
-  }
-
-  /** @internal Puts the limits that a conductor declares at its start. */
-  declareLimits(declared: Required<DeclaredLimits>): Promise<DeclareLimitsReport> {
-    return this.limits.declare(declared)
-  }
-
-  /** @internal Returns what fires the schedules; not started. */
-  scheduler(options: Omit<SchedulerOptions, 'host' | 'schedules'>): Scheduler {
-    return new Scheduler({ ...options, host: this.#scheduleHost, schedules: this.schedules })
+    return listFlows(this.#running.records)
   }
 
   // --- Entities ---------------------------------------------------------------------------------------------------
 
   /** Registers an entity on the board until it is disposed, also after a change of session. @throws Duplicate */
   async registerEntity(entity: Omit<Entity, 'instance'>): Promise<RegisteredEntity> {
-    this.#lifecycle.assertRunning()
-    return this.#entities.register(entity)
+    return this.#running.entities.register(entity)
   }
 
   /** Returns the living entities of a kind, such as conductors. One round trip, and one for each entity. */
   async entities(kind: string): Promise<Entity[]> {
-    this.#lifecycle.assertRunning()
-    assertKind(kind)
-    return this.#backend.entities.list(kind)
+    return listEntities(kind, this.#running.backend.entities)
   }
 
-  /** @internal Runs work once for the board: see `records/run-once.ts`. */
-  runOnce(options: RunOnceOptions): Promise<'ran' | 'done'> {
-    const host: OnceHost = {
-      ...{ who: this.who, records: this.records, now: () => this.#backend.clock.now() },
-      register: (entity) => this.registerEntity(entity),
-      onLost: (lost) => this.on('state', ({ state }) => state === 'lost' && lost()),
-    }
-    return runOnce(host, options)
-  }
-
-  // --- Inside -----------------------------------------------------------------------------------------------------
-
-  async #postAndClaim(
-    flow: AnyFlow | string,
-    store: object,
-    { post, wait }: ReturnType<typeof postAndClaimSettings>,
-  ): Promise<Claim> {
-    wait.signal?.throwIfAborted()
-    // Where jobs cannot expire, other boards may claim the job after a delay: it would otherwise stay for ever if its poster dies.
-    const reservation: Reservation = this.#backend.capabilities.expiry
-      ? { delay: RESERVED_FOR_POSTER, reservedFor: this.#claims.registerIncarnation() }
-      : { delay: RESERVED_WITHOUT_EXPIRY }
-    const { uuid = newUuid() } = post
-    const own = {
-      post: async () => {
-        const job = await this.#poster.post(flow, store, { ...post, uuid }, reservation)
-        if (job.created) return job
-        throw new Duplicate(`${job} with the same key is already on the board; nothing was posted`)
-      },
-      find: post.uuid === undefined ? () => this.#lookup.find(uuid) : undefined,
-    }
-    return this.#claimer.claimOwnPost(own, wait)
-  }
-
-  async #setGate({ paused }: { readonly paused: boolean }): Promise<void> {
-    await this.#backend.signals.setPaused(paused)
-    // A view receives the change before this answer.
-    if (!this.#view.isOpen) this.#eventRouter.sink.paused(paused)
-  }
-
-  async #requireClaim(job: Job): Promise<Claim> {
-    this.#lifecycle.assertRunning()
-    if (this.#claims.holds(Job.entryFor(job))) return this.#claims.findClaim(job)
-    using _view = this.#view.hold()
-    const own = await this.#lookup.toOwnEntry(job)
-    if (!this.#claims.holds(Job.entryFor(own))) await this.#view.whenEntered({ signal: this.#lifecycle.signal })
-    return this.#claims.findClaim(own)
-  }
-
-  #emitJobEvent(event: JobEventKind, entry: JobEntry, { isEarlier }: { readonly isEarlier: boolean }): void {
-    this.#claims.jobChanged(event, entry)
-    if (entry.stored && !isEarlier) this.#errorReporter.events.emit(event, { job: new Job(entry) })
-  }
-
-  #emitUnaccepted({ flow, version }: FlowReference, first: JobEntry): void {
-    const job = new Job(first)
-    this.#log.warn(
-      { flow, version, job: job.uuid },
-      'no living conductor knows the flow of these jobs, and other jobs no longer wait for them: start a conductor that has the flow, or cancel the jobs',
-    )
-    this.#errorReporter.events.emit('unaccepted', { flow, version, job })
-  }
-
-  #emitLimited(key: string, { first, until }: { readonly first: JobEntry; readonly until: number | undefined }): void {
-    const job = new Job(first)
-    const known = until === undefined ? {} : { until: toDate(until) }
-    this.#log.info({ limit: key, job: job.uuid, ...known }, 'jobs wait for a limit')
-    this.#errorReporter.events.emit('limited', { key, job, ...known })
-  }
-
-  #reportError(error: Error): void {
-    this.#errorReporter.report(error)
+  /** The parts of a board that is open. @throws InvalidState */
+  get #running(): BoardParts {
+    this.#parts.lifecycle.assertRunning()
+    return this.#parts
   }
 }

@@ -1,8 +1,8 @@
 /** Reads which jobs a job waits for, and which wait for it. */
 import type { Backend } from '../contract/index.ts'
-import { Job } from './job.ts'
+import { Job } from '../jobs/job.ts'
+import { readJobs } from '../jobs/read-jobs.ts'
 import type { Lookup } from './lookup.ts'
-import { readJobs } from './read-jobs.ts'
 
 /** The jobs on the board around one: see `JobBoard.dependencies`. */
 export interface JobDependencies {

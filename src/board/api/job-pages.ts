@@ -7,14 +7,14 @@ import { sortLazily } from '../../core/collections/lazy-sort.ts'
 import { InvalidArgument } from '../../core/errors.ts'
 import { monotonic, toDate } from '../../core/time.ts'
 import type { Backend, BackendSections, JobSummary } from '../contract/index.ts'
+import { Job } from '../jobs/job.ts'
+import { readJobs } from '../jobs/read-jobs.ts'
+import { TrashedJob } from '../jobs/trashed-job.ts'
+import { localReason, type WaitingFor } from '../jobs/waiting-for.ts'
 import { type ClaimOrderKey, compareClaimOrder, PRIORITIES, type Priority } from '../model/claim-order.ts'
 import type { JobEntry } from '../model/entry.ts'
 import { hasDroppedDetails, type Posting } from '../model/posting.ts'
 import type { LiveView, ViewReading } from '../view/live-view.ts'
-import { Job } from './job.ts'
-import { readJobs } from './read-jobs.ts'
-import { TrashedJob } from './trashed-job.ts'
-import { localReason, type WaitingFor } from './waiting-for.ts'
 
 /** The limits and the filter of one page. */
 export interface PageOptions<T> {

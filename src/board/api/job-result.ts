@@ -10,7 +10,8 @@
  * | is in the trash, was purged from it, or was reverted | history, trash and logbook | JobFailed, with reason and failures |
  * | is nowhere | | NotFound |
  */
-import { IncompatibleVersion, InvalidArgument, NotFound, ResultNotKept } from '../../core/errors.ts'
+import { answerInTime } from '../../core/async/abort.ts'
+import { IncompatibleVersion, InvalidArgument, NotFound, ResultNotKept, Timeout } from '../../core/errors.ts'
 import { type Failure, JobFailed } from '../../core/failure.ts'
 import { parseReference } from '../../core/job-reference.ts'
 import { assertOptions, defined } from '../../core/options.ts'
@@ -18,12 +19,11 @@ import { isFinished } from '../../core/states.ts'
 import { monotonic, toMilliseconds } from '../../core/time.ts'
 import { type AnyFlow, collectProvided, compile, type Flow } from '../../flow/index.ts'
 import type { Backend } from '../contract/index.ts'
+import type { Job, WaitOptions } from '../jobs/job.ts'
 import { toLogbookText } from '../model/board-id.ts'
 import { type EndedJob, isCancellation } from '../model/ended-job.ts'
 import { toFlowReference } from '../model/flow-reference.ts'
 import { decodeKeptResults, type KeptResults } from '../model/kept-results.ts'
-import type { Job } from './job.ts'
-import type { WaitOptions } from './options.ts'
 
 /** The time limit, and where else to look than on the board. */
 export interface ResultOptions<R = Record<string, unknown>> extends WaitOptions {
@@ -89,8 +89,19 @@ interface KnownEnd {
   readonly version?: string | undefined
 }
 
+/** Waits for the end of the job, and returns its results. @throws as `JobBoard.result` */
+export function waitForResult<R>(
+  job: Job | string,
+  options: ResultOptions<R>,
+  context: ResultContext,
+): Promise<JobResult<R>> {
+  const late = (time: string) =>
+    new Timeout(`job ${typeof job === 'string' ? job : job.uuid}: no result within ${time}`)
+  return answerInTime(options, { work: () => readResult(job, options, context), late })
+}
+
 /** @throws JobFailed, ResultNotKept, NotFound, Timeout; what board and logbooks throw */
-export async function readResult<R>(
+async function readResult<R>(
   job: Job | string,
   options: ResultOptions<R>,
   { backend, find }: ResultContext,

@@ -7,14 +7,14 @@ import { NotFound } from '../../core/errors.ts'
 import { parseReference } from '../../core/job-reference.ts'
 import { monotonic } from '../../core/time.ts'
 import type { Backend, BackendSections, Cancellation, JobSummary, StoredJob } from '../contract/index.ts'
+import { Job } from '../jobs/job.ts'
+import { readJob, readJobs } from '../jobs/read-jobs.ts'
+import { type FullWaitingContext, type WaitingFor, waitingFor } from '../jobs/waiting-for.ts'
 import type { JobEntry } from '../model/entry.ts'
 import type { LiveView } from '../view/live-view.ts'
-import { Job } from './job.ts'
 import { type JobPageOptions, type ListedJob, type Page, readJobPage } from './job-pages.ts'
 import { filterAndSort, type JobsOptions, matchesFilter } from './listed.ts'
 import { assertUuid, jobsFilter } from './options.ts'
-import { readJob, readJobs } from './read-jobs.ts'
-import { type FullWaitingContext, type WaitingFor, waitingFor } from './waiting-for.ts'
 
 /** The number of jobs in one page of a board that is not wholly in the view. */
 const PAGE_SIZE = 500

@@ -10,10 +10,11 @@ import { settleWithRetries } from '../../core/async/retry.ts'
 import { ClaimLost, InvalidArgument, JobboardError, NotFound } from '../../core/errors.ts'
 import { assertOptions } from '../../core/options.ts'
 import type { Claim } from '../claims/claim.ts'
+import type { WaitOptions } from '../jobs/job.ts'
 import type { Priority } from '../model/claim-order.ts'
 import { HOLD_FLOW } from '../model/expiry.ts'
 import { parseResources, type Resources } from '../model/resources.ts'
-import type { PostAndClaimOptions, WaitOptions } from './options.ts'
+import type { PostAndClaimOptions } from './options.ts'
 
 /** The resources to own, the name of the hold, and how long to wait for it. */
 export type HoldOptions = Resources &

@@ -1,11 +1,10 @@
 /** Restores jobs from the trash, with those that went there because of them. */
 import { Duplicate, InvalidState, NotFound } from '../../core/errors.ts'
-import { assertOptions } from '../../core/options.ts'
+import { assertBoolean, assertOptions } from '../../core/options.ts'
 import type { Backend } from '../contract/index.ts'
+import { TrashedJob } from '../jobs/trashed-job.ts'
 import type { DependencyResolver } from './dependency-resolver.ts'
-import { assertBoolean } from './options.ts'
 import { toRestored } from './posting/taken-key.ts'
-import { TrashedJob } from './trashed-job.ts'
 
 /** The jobs to restore with one, and whether it waits for others. */
 export interface RestoreOptions {

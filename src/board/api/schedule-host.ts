@@ -1,7 +1,7 @@
 /** Gives schedules what they need of their board. */
 import { NotFound } from '../../core/errors.ts'
 import { systemAlarmClock } from '../../core/time.ts'
-import type { ClaimManager } from '../claims/claim-manager.ts'
+import type { Canceller } from '../claims/cancelling.ts'
 import type { Backend } from '../contract/index.ts'
 import type { BoardRecords } from '../records/board-records.ts'
 import type { ScheduleHost } from '../schedules/schedule-host.ts'
@@ -12,10 +12,10 @@ export interface ScheduleHostParts {
   readonly who: string
   readonly records: BoardRecords
   readonly lookup: Lookup
-  readonly claims: ClaimManager
+  readonly canceller: Pick<Canceller, 'cancel'>
 }
 
-export function toScheduleHost({ backend, who, records, lookup, claims }: ScheduleHostParts): ScheduleHost {
+export function toScheduleHost({ backend, who, records, lookup, canceller }: ScheduleHostParts): ScheduleHost {
   return {
     ...{ uri: backend.uri, who, records },
     // They are known once the board is open.
@@ -27,7 +27,7 @@ export function toScheduleHost({ backend, who, records, lookup, claims }: Schedu
     readClock: () => backend.clock.read(),
     async cancelJob(uuid, reason) {
       try {
-        await claims.cancel(await lookup.toOwnEntry(await lookup.find(uuid)), { reason })
+        await canceller.cancel(await lookup.toOwnEntry(await lookup.find(uuid)), { reason })
       } catch (error) {
         // It has ended meanwhile.
         if (!(error instanceof NotFound)) throw error

@@ -19,8 +19,8 @@ import { Cancelled, ClaimLost, InvalidArgument, JobboardError, NotFound, Timeout
 import { describeError, describeFailure, type Failure, failureOf } from '../../core/failure.ts'
 import { defined } from '../../core/options.ts'
 import { type AlarmClock, toMilliseconds } from '../../core/time.ts'
-import type { Job } from '../api/job.ts'
 import type { OrphanedClaim, Settlement } from '../contract/index.ts'
+import type { Job } from '../jobs/job.ts'
 import { canRetry, endAttempt, pauseAfterFailure } from '../model/attempts.ts'
 import type { AddedDeclarations } from '../model/declared.ts'
 import type { JobEntry } from '../model/entry.ts'
@@ -49,7 +49,7 @@ export interface PerformContext {
  */
 export type Performed = 'consumed' | 'abandoned' | 'trashed' | 'lost' | 'unknown'
 
-/** @internal What a claim needs of the manager that has granted it. */
+/** @internal What a claim needs of the board object that holds it. */
 export interface ClaimKeeper {
   /** The clock of the deadline. */
   readonly clock: AlarmClock
@@ -63,7 +63,7 @@ export interface ClaimKeeper {
 export interface GrantedClaim {
   readonly job: Job
   readonly entry: JobEntry
-  readonly manager: ClaimKeeper
+  readonly keeper: ClaimKeeper
   readonly id: string
   readonly who: string
   readonly session: string
@@ -104,7 +104,7 @@ export class Claim implements AsyncDisposable {
     this.run = granted.posting.runs
     this.fence = granted.fence
     this.#granted = granted
-    this.#claimedAt = granted.manager.clock.monotonic()
+    this.#claimedAt = granted.keeper.clock.monotonic()
   }
 
   /** The signal that fires, with a ClaimLost as reason, before the job may be granted to another owner. */
@@ -153,7 +153,7 @@ export class Claim implements AsyncDisposable {
    */
   async consume(options: ConsumeOptions = {}): Promise<void> {
     if (this.#cancelledBefore) throw this.#cancelledBefore
-    const { keepsHistory } = this.#granted.manager
+    const { keepsHistory } = this.#granted.keeper
     await this.consumeWith(toKeptBytes(options, { what: String(this.job), keepsHistory }))
   }
 
@@ -288,7 +288,7 @@ export class Claim implements AsyncDisposable {
   }
 
   async #runWork(work: (job: Job, context: PerformContext) => unknown): Promise<Failure | undefined> {
-    const { clock } = this.#granted.manager
+    const { clock } = this.#granted.keeper
     const { deadline } = this.#granted.posting
     using stop = followSignals([this.stops.lost, this.stops.cancelled])
     const late = () => new Timeout(`${this.job}: not done within ${deadline} ms`)
@@ -305,8 +305,8 @@ export class Claim implements AsyncDisposable {
   }
 
   get #isSessionAlive(): boolean {
-    const { manager, session } = this.#granted
-    return manager.isSessionAlive(session)
+    const { keeper, session } = this.#granted
+    return keeper.isSessionAlive(session)
   }
 
   async #settleFailure(failure: Failure | undefined): Promise<Performed> {
@@ -327,10 +327,10 @@ export class Claim implements AsyncDisposable {
     if (this.#phase === 'lost') throw this.stops.lost.reason
     if (this.#phase !== 'held') throw this.#alreadySettledError()
     this.#phase = 'settling'
-    const { manager, entry, id, who, session, revision } = this.#granted
+    const { keeper, entry, id, who, session, revision } = this.#granted
     const { cancelRequested } = entry
     try {
-      await manager.settle(entry, this, { id, who, session, revision, cancelRequested, ...how })
+      await keeper.settle(entry, this, { id, who, session, revision, cancelRequested, ...how })
       this.#phase = 'settled'
     } catch (error) {
       this.#phase = this.stops.lost.aborted ? 'lost' : 'held'

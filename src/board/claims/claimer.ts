@@ -4,21 +4,18 @@ import { keepAlive } from '../../core/async/lifecycle.ts'
 import { NotConnected, NotFound, OutcomeUnknown, Timeout } from '../../core/errors.ts'
 import { describeError } from '../../core/failure.ts'
 import { type Duration, formatDuration } from '../../core/time.ts'
-import { Job } from '../api/job.ts'
-import {
-  assertClaimsOptions,
-  assertWaitOptions,
-  type ClaimNextOptions,
-  type ClaimsOptions,
-  claimNextSettings,
-  type WaitOptions,
-} from '../api/options.ts'
 import type { Backend } from '../contract/index.ts'
+import { assertWaitOptions, Job, type WaitOptions } from '../jobs/job.ts'
 import type { Posting } from '../model/posting.ts'
 import type { LiveView } from '../view/live-view.ts'
+import type { Canceller } from './cancelling.ts'
+import type { JobChooser } from './choosing.ts'
 import type { Claim } from './claim.ts'
-import type { ClaimManager } from './claim-manager.ts'
-import { type Waiter, WaitingView } from './waiting-view.ts'
+import { assertClaimsOptions, type ClaimNextOptions, type ClaimsOptions, claimNextSettings } from './claim-options.ts'
+import type { JobClaimer } from './claiming.ts'
+import type { DoomedJobs } from './doomed-jobs.ts'
+import type { Expirer } from './expirer.ts'
+import { type Waiter, WaitingView } from './waiting/waiting-view.ts'
 import { Withdrawals } from './withdrawals.ts'
 
 /** The reason in the trash of a job whose claim was granted after its poster had stopped waiting. */
@@ -33,12 +30,14 @@ export interface OwnPost {
 
 export interface ClaimerOptions {
   readonly backend: Backend
-  readonly claims: ClaimManager
   readonly view: LiveView
+  readonly chooser: JobChooser
+  readonly claiming: JobClaimer
+  readonly canceller: Pick<Canceller, 'cancel'>
+  readonly expirer: Pick<Expirer, 'start'>
+  readonly doomed: Pick<DoomedJobs, 'start' | 'add'>
   /** Fires when the board is closed. */
   readonly signal: AbortSignal
-  /** The board's URI for messages. */
-  readonly uri: string
   readonly onError: (error: Error) => void
 }
 
@@ -49,7 +48,8 @@ export class Claimer {
 
   constructor(options: ClaimerOptions) {
     this.#options = options
-    this.#withdrawals = new Withdrawals({ ...options, cancel: (job, reason) => options.claims.cancel(job, { reason }) })
+    const cancel = (job: Job, reason: string) => options.canceller.cancel(job, { reason })
+    this.#withdrawals = new Withdrawals({ ...options, cancel })
     this.#waiting = new WaitingView(options)
   }
 
@@ -61,15 +61,15 @@ export class Claimer {
 
   /** Resolves when there is a job to claim that `accept` accepts. @throws Timeout */
   async waitToClaim({ accept, ...options }: WaitOptions & Pick<Required<ClaimNextOptions>, 'accept'>): Promise<void> {
-    const { claims } = this.#options
+    const { chooser } = this.#options
     this.#startUpkeep()
     using _alive = keepAlive()
     using stop = followSignals([this.#options.signal, options.signal])
     using _timer = options.timeout === 0 ? undefined : this.#startTimeout(stop, options.timeout)
-    const accepts = (posting: Posting) => claims.accepts(accept, posting)
+    const accepts = (posting: Posting) => chooser.accepts(accept, posting)
     const mayPoll = options.timeout === undefined
     using waiter = await this.#waiting.begin({ signal: stop.signal, accepts, mayPoll })
-    while (!claims.hasClaimable(accept)) await this.#waitForChange(waiter, { stop, timeout: options.timeout })
+    while (!chooser.hasClaimable(accept)) await this.#waitForChange(waiter, { stop, timeout: options.timeout })
   }
 
   /** Waits for claimable jobs and claims up to `max`. @throws Timeout; the signal's reason; InvalidState when the board is closed */
@@ -85,25 +85,25 @@ export class Claimer {
     options: ClaimNextOptions,
     settings: ReturnType<typeof claimNextSettings>,
   ): Promise<[Claim, ...Claim[]]> {
-    const { claims, view } = this.#options
+    const { chooser, claiming, view } = this.#options
     this.#startUpkeep()
     using _alive = keepAlive()
     using stop = followSignals([this.#options.signal, options.signal])
     // The timeout ends only the wait for a change: a job that is already chosen may be granted by the time it fires.
     using late = options.timeout === undefined ? stop : followSignals([stop.signal])
     using _timer = options.timeout === 0 ? undefined : this.#startTimeout(late, options.timeout)
-    const accepts = (posting: Posting) => claims.accepts(settings.accept, posting)
+    const accepts = (posting: Posting) => chooser.accepts(settings.accept, posting)
     const mayPoll = options.timeout === undefined
     using waiter = await this.#waiting.begin({ signal: late.signal, accepts, mayPoll })
     while (true) {
       stop.signal.throwIfAborted()
       while (view.isTooShortFor(settings.max) && (await view.readOn(stop))) stop.signal.throwIfAborted()
-      const places = claims.reserveNext(settings)
+      const places = chooser.reserveNext(settings)
       if (places.length === 0) {
         await this.#waitForChange(waiter, { stop: late, timeout: options.timeout })
         continue
       }
-      const [first, ...rest] = await claims.claimAllReserved(places, settings.accept)
+      const [first, ...rest] = await claiming.claimAllReserved(places, settings.accept)
       if (!first) continue
       this.#waiting.noteClaimed()
       return [first, ...rest]
@@ -120,10 +120,10 @@ export class Claimer {
     waiter: Waiter,
     { stop, timeout }: { readonly stop: FollowingSignal; readonly timeout: Duration | undefined },
   ): Promise<void> {
-    const { claims, view } = this.#options
-    const polling = claims.canClaim ? waiter.pollThenView(stop.signal) : undefined
+    const { chooser, view } = this.#options
+    const polling = chooser.canClaim ? waiter.pollThenView(stop.signal) : undefined
     if (polling !== undefined) return polling
-    const more = claims.canClaim ? view.readOn(stop) : Promise.resolve(false)
+    const more = chooser.canClaim ? view.readOn(stop) : Promise.resolve(false)
     if (timeout !== 0) {
       more.catch(() => undefined)
       await view.changed.wait(stop)
@@ -183,15 +183,15 @@ export class Claimer {
     job: Job,
     { stop, late }: { readonly stop: FollowingSignal; readonly late: FollowingSignal },
   ): Promise<Claim> {
-    const { claims, view } = this.#options
+    const { chooser, claiming, view } = this.#options
     this.#startUpkeep()
     const entry = Job.entryFor(job)
     using _alive = keepAlive()
     while (true) {
       stop.signal.throwIfAborted()
       if (entry.ended) throw new NotFound(`${job} left the board while it waited to be claimed here: ${entry.ended}`)
-      const place = claims.reserve(entry)
-      const claim = place && (await claims.claimReserved(place))
+      const place = chooser.reserve(entry)
+      const claim = place && (await claiming.claimReserved(place))
       if (claim) return claim
       if (!place) await view.changed.wait(late)
     }
@@ -215,10 +215,10 @@ export class Claimer {
    * expire or are doomed.
    */
   #startUpkeep(): void {
-    const { view, claims } = this.#options
+    const { view, expirer, doomed } = this.#options
     view.unaccepted.start()
-    claims.expirer.start()
-    claims.doomed.start()
+    expirer.start()
+    doomed.start()
   }
 
   /** Does the work within the limits of the caller, also while the servers do not answer. @throws Timeout, the signal's reason */
@@ -231,6 +231,6 @@ export class Claimer {
   }
 
   #timeoutError(time: Duration): Timeout {
-    return new Timeout(`no job to claim on ${this.#options.uri} within ${formatDuration(time)}`)
+    return new Timeout(`no job to claim on ${this.#options.backend.uri} within ${formatDuration(time)}`)
   }
 }

@@ -11,10 +11,11 @@
  */
 import { asError, NotConnected, NotFound, OutcomeUnknown, Unclaimable } from '../../core/errors.ts'
 import { startTimer } from '../../core/time.ts'
-import type { Backend, Cancellation, DiscardRequest, StoredJob } from '../contract/index.ts'
+import type { Backend, DiscardRequest, StoredJob } from '../contract/index.ts'
 import { isDoomed } from '../model/dependencies.ts'
 import type { JobEntry } from '../model/entry.ts'
 import type { LiveView } from '../view/live-view.ts'
+import { cancellationReason } from './claim-options.ts'
 
 /** The number of jobs that are ended at once. */
 const MAX_BATCH = 100
@@ -32,7 +33,6 @@ export interface DoomedJobsOptions {
   readonly view: Pick<LiveView, 'byId' | 'applyOwnChange'>
   /** Trashes an unclaimed job in one transaction. Rejects as `Backend.trash.discard`. */
   readonly discard: (job: StoredJob, request: Pick<DiscardRequest, 'cancelRequested' | 'reason'>) => Promise<void>
-  readonly toReason: (request: Cancellation) => string
   /** Fires when the board is closed. */
   readonly signal: AbortSignal
   readonly onError: (error: Error) => void
@@ -115,11 +115,11 @@ export class DoomedJobs {
   }
 
   async #end(job: StoredJob): Promise<'ended' | 'failed'> {
-    const { backend, view, discard, toReason } = this.#options
+    const { backend, view, discard } = this.#options
     try {
       const request = await backend.signals.cancellation(job.id)
       if (!request) return 'ended'
-      await discard(job, { cancelRequested: true, reason: toReason(request) })
+      await discard(job, { cancelRequested: true, reason: cancellationReason(request) })
       view.applyOwnChange(view.byId(job.id), 'trashed')
       return 'ended'
     } catch (error) {

@@ -1,10 +1,10 @@
 /** The claim of a job that the caller names, and the reasons why such a job cannot be claimed. */
 import { LimitReached, NotConnected, Unclaimable } from '../../core/errors.ts'
 import type { Result } from '../../core/result.ts'
-import { Job } from '../api/job.ts'
-import { localReason } from '../api/waiting-for.ts'
 import type { Backend } from '../contract/index.ts'
 import { refusalError } from '../contract/refusals.ts'
+import { Job } from '../jobs/job.ts'
+import { localReason } from '../jobs/waiting-for.ts'
 import type { LimitBook } from '../limits/limit-book.ts'
 import { exceededLimit } from '../model/attempts.ts'
 import { type JobEntry, type QueueEntry, toJobState } from '../model/entry.ts'

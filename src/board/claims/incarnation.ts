@@ -12,8 +12,8 @@
  */
 import { type Clock, type Instant, systemClock } from '../../core/time.ts'
 import { newUuid } from '../../core/uuid.ts'
-import type { EntityRegistry, RegisteredEntity } from '../api/entity-registry.ts'
 import type { Backend } from '../contract/index.ts'
+import type { EntityRegistry, RegisteredEntity } from '../records/entity-registry.ts'
 
 /** The kind of the entities that incarnations are registered as. */
 export const OWNER_KIND = 'jobboard-owner'

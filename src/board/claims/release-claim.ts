@@ -9,13 +9,13 @@
  * (`onOwnerLost: 'fail'`) goes to the trash, as if the owner had died.
  */
 import { Conflict, NotFound, Unclaimable, UnsupportedCapability } from '../../core/errors.ts'
-import { Job } from '../api/job.ts'
-import type { ReleaseOptions } from '../api/options.ts'
 import type { Backend, DiscardRequest, StoredJob } from '../contract/index.ts'
 import { refusalError } from '../contract/refusals.ts'
+import { Job } from '../jobs/job.ts'
 import { endAttempt, type RecordedAttempt } from '../model/attempts.ts'
 import type { JobEntry } from '../model/entry.ts'
 import type { LiveView } from '../view/live-view.ts'
+import type { ReleaseOptions } from './claim-options.ts'
 
 /** The claim that was released. */
 export interface ReleasedClaim {

@@ -4,9 +4,9 @@
  */
 import { InvalidPosting } from '../../core/errors.ts'
 import { describeError } from '../../core/failure.ts'
-import { parseAcceptResult } from '../api/options.ts'
 import type { Posting } from '../model/posting.ts'
 import { isDropped, isSealed, unseal } from '../model/sealed.ts'
+import { parseAcceptResult } from './claim-options.ts'
 
 /** The maximum number of remembered jobs whose error was reported. */
 const MAX_REPORTED_JOBS = 1_000

@@ -1,9 +1,8 @@
 /** The options of settlements, and their checks. */
 import { InvalidArgument, isError, UnsupportedCapability } from '../../core/errors.ts'
 import type { Failure } from '../../core/failure.ts'
-import { assertOptions } from '../../core/options.ts'
+import { assertBoolean, assertOptions, assertText } from '../../core/options.ts'
 import type { Duration } from '../../core/time.ts'
-import { assertBoolean, assertText } from '../api/options.ts'
 import { decodeKeptResults, encodeKeptResults } from '../model/kept-results.ts'
 import { SIZES, type Size } from '../model/posting.ts'
 

@@ -5,7 +5,7 @@
  */
 import { retryUntilAborted, settleWithRetries } from '../../core/async/retry.ts'
 import { asError, NotConnected, NotFound } from '../../core/errors.ts'
-import type { Job } from '../api/job.ts'
+import type { Job } from '../jobs/job.ts'
 import type { Claim } from './claim.ts'
 
 const PAUSES_MS = { firstPauseMs: 100, maxPauseMs: 30_000 }

@@ -4,6 +4,7 @@
  */
 import { InvalidState } from '../../core/errors.ts'
 import { monotonic, sleep } from '../../core/time.ts'
+import { boardInternals } from '../api/board-internals.ts'
 import { MAX_HISTORY } from '../api/history.ts'
 import { countTrash } from '../api/job-pages.ts'
 import { type BoardPause, readPause } from '../records/pause-record.ts'
@@ -118,7 +119,7 @@ async function assertQuiet(
   const until = monotonic() + waitMs
   while (true) {
     // `board.paused` may be the state at opening: only the record shows that the board is still paused.
-    const pause = board.paused ? await readPause(board.records) : undefined
+    const pause = board.paused ? await readPause(boardInternals(board).records) : undefined
     if (!pause)
       throw new InvalidState(
         `board ${backend.uri} is not paused: its jobs would run on both boards; run jobboard pause --board '${backend.uri}' first`,
@@ -133,7 +134,7 @@ async function assertQuiet(
 
 /** Checks that the source is still in the same pause, and has no claimed jobs. @throws InvalidState */
 async function assertStillQuiet({ board, backend }: BoardSide, { since }: BoardPause): Promise<void> {
-  const pause = await readPause(board.records)
+  const pause = await readPause(boardInternals(board).records)
   const claimed = await listClaimed(backend)
   if (pause?.since.getTime() === since.getTime() && claimed.length === 0) return
   throw new InvalidState(

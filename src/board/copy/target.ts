@@ -3,6 +3,7 @@
  * resumed since, no job of it has run, and whatever is missing can be copied again.
  */
 import { InvalidArgument, InvalidState } from '../../core/errors.ts'
+import { boardInternals } from '../api/board-internals.ts'
 import type { HistoryEntry } from '../model/ended-job.ts'
 import type { Posting } from '../model/posting.ts'
 import { fieldsOf, parseStored, text, time } from '../model/stored.ts'
@@ -67,7 +68,7 @@ export async function prepareTarget(
 ): Promise<TargetContent> {
   const source = from.backend.uri
   const sourcePausedAt = sourcePause.since.getTime()
-  const store = to.board.records.of(COPIES)
+  const store = boardInternals(to.board).records.of(COPIES)
   if (await assertTarget({ to, pause: sourcePause })) return readContent(to, signal)
   await to.board.pause({ reason: `jobs are copied from ${from.backend.uri}: resume it when the copy is complete` })
   const pause = await to.board.pauseOrigin()
@@ -89,10 +90,10 @@ export async function assertTarget({
   pause,
 }: Pick<CopySides, 'to'> & { readonly pause: BoardPause }): Promise<boolean> {
   // Two URIs can name one board: it is recognized by its pause.
-  const own = await readPause(to.board.records)
+  const own = await readPause(boardInternals(to.board).records)
   if (own?.since.getTime() === pause.since.getTime() && own.by === pause.by)
     throw new InvalidArgument(`${to.backend.uri} is the board that is copied; name another one as the target`)
-  const noted = await to.board.records.of(COPIES).get(ID)
+  const noted = await boardInternals(to.board).records.of(COPIES).get(ID)
   if (noted) assertContinues(noted, { to, pause, own })
   else await assertEmpty(to)
   return noted !== undefined

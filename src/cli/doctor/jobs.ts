@@ -1,6 +1,6 @@
 /** The doctor's checks of jobs, and of the conductors that should run them. */
 import type { Entity, Job, JobBoard } from '../../board/index.ts'
-import { isKnownToAny, toFlowReference } from '../../board/internal.ts'
+import { boardInternals, isKnownToAny, toFlowReference } from '../../board/internal.ts'
 import { toMilliseconds } from '../../core/time.ts'
 import { conductorView, describeClock, formatDuration } from '../../views/index.ts'
 import { describeKeptSlots, jobWarnings } from '../../views/internal.ts'
@@ -23,7 +23,7 @@ const UNKNOWN_OWNER_AFTER_MS = toMilliseconds('5m', '')
 export async function examineJobs({ board, unreadable, stuckAfter }: JobsExamined): Promise<Finding[]> {
   const entities = await board.entities('conductor')
   // Claims have times of the servers' clock.
-  const now = await board.readClock()
+  const now = await boardInternals(board).readClock()
   const jobs: Job[] = []
   for await (const job of board.jobs({ ensureFresh: true })) jobs.push(job)
   const claimed = jobs.filter(({ state }) => state === 'CLAIMED')

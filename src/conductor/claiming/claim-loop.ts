@@ -9,6 +9,7 @@
  * can be claimed now, and then watched until there is one: no slot waits for a board that has nothing.
  */
 import type { Claim, JobBoard, Posting } from '../../board/index.ts'
+import { boardInternals } from '../../board/internal.ts'
 import { type FollowingSignal, followSignals, rejectOnAbort } from '../../core/async/abort.ts'
 import { retry, retryUntilAborted } from '../../core/async/retry.ts'
 import { ShuttingDown, StorageFailure, Timeout } from '../../core/errors.ts'
@@ -56,8 +57,9 @@ export class ClaimLoop {
 
   /** Whether it could claim a job if a slot were free. */
   get isHealthy(): boolean {
-    const { connected, claimFault } = this.#options.board
-    return connected && claimFault === undefined && !this.#isPausing && !this.#storageAway
+    const { board } = this.#options
+    const { claimFault } = boardInternals(board)
+    return board.connected && claimFault === undefined && !this.#isPausing && !this.#storageAway
   }
 
   get isStorageAway(): boolean {
@@ -78,7 +80,7 @@ export class ClaimLoop {
     const look = this.#claimSignal
     if (!look || !board.connected) return
     const askedAt = new Date()
-    await board.catchUp()
+    await boardInternals(board).catchUp()
     // Without a connection, some boards answer at once, because they read everything again later: such an answer proves nothing.
     if (this.#claimSignal === look && board.connected) this.#lastCheckedAt = askedAt
   }
@@ -192,7 +194,7 @@ export class ClaimLoop {
   async #waitForJobs(signal: AbortSignal): Promise<void> {
     const { board, lane, accept } = this.#options
     await this.#look(signal, (stop) =>
-      Promise.race([board.waitToClaim({ accept, signal: stop }), lane.wake.wait({ signal: stop })]),
+      Promise.race([boardInternals(board).waitToClaim({ accept, signal: stop }), lane.wake.wait({ signal: stop })]),
     )
   }
 

@@ -1,6 +1,6 @@
 /** The claim of a flow that runs in the foreground: none, or the claim of a job on a board, which is settled at the end. */
 import { type Claim, type JobBoard, openBoard, type PostAndClaimOptions } from '../../board/index.ts'
-import { boardId } from '../../board/internal.ts'
+import { boardId, boardInternals } from '../../board/internal.ts'
 import { ClaimLost, InvalidArgument } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
 import { defined } from '../../core/options.ts'
@@ -94,7 +94,7 @@ export async function runOnBoard(
     book: toBookRequest(job.book, { boardId: boardId(board.uri), flow }),
     run,
     sessionTimeout: board.sessionTimeout,
-    sessionLeft: () => board.sessionLeft,
+    sessionLeft: () => boardInternals(board).sessionLeft,
     engine: {
       signals: { stop: claim.lost, cancel: claim.cancelled },
       assertOwner: () => claim.assertHeld(),
@@ -103,18 +103,18 @@ export async function runOnBoard(
         job: toRunningJob(job),
         limits: board.limits.isSupported ? board.limits : undefined,
         dependencies: dependenciesOf(job, {
-          readEnds: (asked) => board.readEnds(asked),
+          readEnds: (asked) => boardInternals(board).readEnds(asked),
           persistence,
           flows: new KnownFlows([flow]),
         }),
       },
-      clock: board.clock,
+      clock: boardInternals(board).clock,
     },
     settle: async (ending) => {
       const leave = AbortSignal.abort()
       const place = { book: job.book.uuid, flow: job.uuid }
       const kept =
-        ending.state === 'SUCCESS' && board.keepsHistory
+        ending.state === 'SUCCESS' && boardInternals(board).keepsHistory
           ? toKeptResults(flow, { results: ending.results, place, persistence })
           : undefined
       const verdict = toVerdict(ending, { disclosure, kept })

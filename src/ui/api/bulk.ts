@@ -2,6 +2,7 @@
 import type { z } from 'zod'
 import type { Job, TrashedJob } from '../../board/index.ts'
 import type { ListedJob } from '../../board/internal.ts'
+import { boardInternals } from '../../board/internal.ts'
 import { InvalidArgument, JobboardError, NotFound } from '../../core/errors.ts'
 import type { Redactor } from '../../core/redaction.ts'
 import { monotonic } from '../../core/time.ts'
@@ -186,13 +187,19 @@ async function searchJobs(
   { board }: ViewedBoard,
   { search, redaction }: Pick<Wanted, 'search' | 'redaction'>,
 ): Promise<Found<Job>> {
-  const now = await board.readClock()
+  const now = await boardInternals(board).readClock()
   const accept = (listed: ListedJob) => {
     const state = stateOf(listed, now).toLowerCase() as SearchState
     return !search || ((!search.states || search.states.has(state)) && matches(search, searchedJob(listed, redaction)))
   }
   const owners = search?.readsOwners ?? false
-  const page = await board.jobPage({ limit: MAX_JOBS, most: Number.MAX_SAFE_INTEGER, timeMs: FIND_MS, accept, owners })
+  const page = await boardInternals(board).jobPage({
+    limit: MAX_JOBS,
+    most: Number.MAX_SAFE_INTEGER,
+    timeMs: FIND_MS,
+    accept,
+    owners,
+  })
   return { jobs: page.items.map(({ job }) => job), hasMore: page.next !== undefined }
 }
 
@@ -209,7 +216,7 @@ async function searchTrash(
     return true
   }
   const asked = { limit, most: Number.MAX_SAFE_INTEGER, timeMs: FIND_MS, newestFirst: true, accept }
-  const { items, next } = await board.trashPage(asked)
+  const { items, next } = await boardInternals(board).trashPage(asked)
   return { jobs: items, hasMore: next !== undefined && items.length < limit }
 }
 

@@ -1,5 +1,6 @@
 /** The routes of the session, of the doctor, of the stream of changes, and of the lists other than jobs. */
 import { z } from 'zod'
+import { boardInternals } from '../../board/internal.ts'
 import { NotFound } from '../../core/errors.ts'
 import { packageVersion } from '../../core/package-version.ts'
 import { levelOn } from '../access/access.ts'
@@ -146,7 +147,7 @@ export const LISTS: readonly Route[] = [
         add('key', posting.key)
         return add('flow', posting.details['flow'])
       }
-      await viewed.board.jobPage({ limit: 1, most: 5_000, timeMs: 100, accept, waitMs: FIRST_LOOK_MS })
+      await boardInternals(viewed.board).jobPage({ limit: 1, most: 5_000, timeMs: 100, accept, waitMs: FIRST_LOOK_MS })
       return { suggestions: [...found].slice(0, MAX_SUGGESTIONS).map(([text, kind]) => ({ text, kind })) }
     },
   }),

@@ -1,5 +1,6 @@
 /** The routes that read a board and its jobs. */
 import { z } from 'zod'
+import { boardInternals } from '../../board/internal.ts'
 import { jsonable } from '../../core/json.ts'
 import type { FlowDetail } from '../../persistence/index.ts'
 import { findJob, readJobDetail } from '../boards/job-detail.ts'
@@ -80,7 +81,7 @@ export const READS: readonly Route[] = [
       await viewed.touch()
       const read = async () => {
         const all = { limit: SCAN_JOBS, most: SCAN_JOBS, timeMs: GROUPS_MS, accept: () => true, newestFirst: true }
-        const { items, looked, total, next } = await viewed.board.trashPage(all)
+        const { items, looked, total, next } = await boardInternals(viewed.board).trashPage(all)
         const ends = { ...(total === undefined ? {} : { total }), ...(next === undefined ? {} : { next }) }
         return { groups: groupTrash(items, call.services.redaction).slice(0, 500), scan: { looked, ...ends } }
       }

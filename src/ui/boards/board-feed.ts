@@ -4,7 +4,7 @@
  */
 
 import type { JobBoard, JobEvent } from '../../board/index.ts'
-import { type ListedJob, MAX_HISTORY } from '../../board/internal.ts'
+import { boardInternals, type ListedJob, MAX_HISTORY } from '../../board/internal.ts'
 import { isSettledWithin } from '../../core/async/abort.ts'
 import type { Logger } from '../../core/log.ts'
 import { startTimer } from '../../core/time.ts'
@@ -225,8 +225,8 @@ export class BoardFeed {
       // The page has no jobs: it is read only to look at them.
       return false
     }
-    await board.jobPage({ ...SCAN, accept })
-    const history = board.capabilities.history ? await board.history({ limit: MAX_HISTORY }) : []
+    await boardInternals(board).jobPage({ ...SCAN, accept })
+    const history = boardInternals(board).capabilities.history ? await board.history({ limit: MAX_HISTORY }) : []
     // It was closed meanwhile: what is not filled in now is filled in by the next opening.
     if (this.#opening?.subscriptions !== subscriptions) return
     // A job that has ended between the two reads is in both.
@@ -253,7 +253,7 @@ export class BoardFeed {
         onChange()
         onTopics([topic])
       }
-      const records = await board.records.watch(kind, changed)
+      const records = await boardInternals(board).records.watch(kind, changed)
       subscriptions.add(() => records[Symbol.asyncDispose]())
     }
     await Promise.all(Object.entries(RECORD_TOPICS).map(watch))

@@ -1,5 +1,6 @@
 /** Finds one job on the board, in the trash, in its logbook or in the history, and reads all its details. */
 import type { Attempt, EndedJob, Job, TrashedJob } from '../../board/index.ts'
+import { boardInternals } from '../../board/internal.ts'
 import { type JobRecord, type Located, locate, readRecord } from '../../conductor/internal.ts'
 import { NotFound } from '../../core/errors.ts'
 import { defined } from '../../core/options.ts'
@@ -34,7 +35,7 @@ export async function findJob(viewed: ViewedBoard, uuid: string): Promise<FoundJ
 }
 
 async function findEnded({ board }: ViewedBoard, uuid: string): Promise<EndedJob | undefined> {
-  return board.capabilities.history ? board.findEnded(uuid) : undefined
+  return boardInternals(board).capabilities.history ? board.findEnded(uuid) : undefined
 }
 
 /** @throws NotFound, NotConnected */

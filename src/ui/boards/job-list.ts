@@ -4,6 +4,7 @@
  */
 import type { EndedJob, LimitView, TrashedJob } from '../../board/index.ts'
 import type { ListedJob } from '../../board/internal.ts'
+import { boardInternals } from '../../board/internal.ts'
 import { InvalidArgument, UnsupportedCapability } from '../../core/errors.ts'
 import { defined } from '../../core/options.ts'
 import type { Redactor } from '../../core/redaction.ts'
@@ -71,7 +72,7 @@ export async function listJobs(viewed: ViewedBoard, options: ListOptions): Promi
 
 /** Returns where to search: a uuid is searched everywhere, and what else is searched on the board, unless states are named. */
 function placesOf({ states, ...search }: Search, { board }: ViewedBoard): readonly Place[] {
-  const hasHistory = board.capabilities.history
+  const hasHistory = boardInternals(board).capabilities.history
   if (states === undefined) {
     if (!namesUuid({ states, ...search })) return ['board']
     return hasHistory ? PLACES : ['board', 'trash']
@@ -121,7 +122,7 @@ async function readBoard(viewed: ViewedBoard, options: ListOptions): Promise<Fou
     return isOf && matches(search, searchedJob(listed, options.redaction))
   }
   const asked = { after, limit, most: SCAN_JOBS, timeMs: SCAN_MS, accept, owners: search.readsOwners, waitMs }
-  const { items, looked, total, next, reading } = await viewed.board.jobPage(asked)
+  const { items, looked, total, next, reading } = await boardInternals(viewed.board).jobPage(asked)
   const jobs = items.map((listed) => toJobRow(listed, context))
   return { jobs, scan: { looked, ...defined({ total, next, reading }) } }
 }
@@ -132,7 +133,7 @@ export async function readTrash(viewed: ViewedBoard, options: ListOptions): Prom
   const context = await rowContext(viewed, options)
   const accept = (trashed: TrashedJob) => matches(search, searchedTrash(trashed, options.redaction))
   const asked = { after, limit, most: SCAN_JOBS, timeMs: SCAN_MS, accept, newestFirst: true }
-  const { items, looked, total, next } = await viewed.board.trashPage(asked)
+  const { items, looked, total, next } = await boardInternals(viewed.board).trashPage(asked)
   const jobs = items.map((trashed) => toTrashRow(trashed, context))
   return { jobs, scan: { looked, ...defined({ total, next }) } }
 }
@@ -149,7 +150,7 @@ export async function pageOfHistory(
   options: ListOptions & { readonly isWanted: (ended: EndedJob) => boolean },
 ): Promise<Found> {
   const { search, after, limit, isWanted } = options
-  if (!viewed.board.capabilities.history)
+  if (!boardInternals(viewed.board).capabilities.history)
     throw new UnsupportedCapability(`board ${viewed.board.uri} keeps no history`, { capability: 'history' })
   const history = await viewed.history()
   const context = await rowContext(viewed, options)
@@ -183,7 +184,11 @@ export async function rowContext(
   viewed: ViewedBoard,
   { redaction }: Pick<ListOptions, 'redaction'>,
 ): Promise<RowContext> {
-  const [conductors, limits, now] = await Promise.all([viewed.conductors(), viewed.limits(), viewed.board.readClock()])
+  const [conductors, limits, now] = await Promise.all([
+    viewed.conductors(),
+    viewed.limits(),
+    boardInternals(viewed.board).readClock(),
+  ])
   return { now, redaction, conductors, nextStarts: nextStartsOf(limits, now) }
 }
 

@@ -1,6 +1,7 @@
 /** Reads the lists other than jobs: flows, schedules, limits, resources, batches, conductors, logbooks. */
 import type { BatchView, EndedJob, LimitView, ScheduleView } from '../../board/index.ts'
 import type { ListedJob } from '../../board/internal.ts'
+import { boardInternals } from '../../board/internal.ts'
 import { Turns } from '../../core/async/turns.ts'
 import { InvalidArgument, UnsupportedCapability } from '../../core/errors.ts'
 import { defined } from '../../core/options.ts'
@@ -29,7 +30,7 @@ export async function readFlows(viewed: ViewedBoard, { waitMs }: LookOptions): P
   const { board } = viewed
   const [flows, entities] = await Promise.all([board.flows(), viewed.conductors()])
   const counts = new Map<string, Pick<WireFlow, 'waiting' | 'delayed' | 'running'>>()
-  const now = await board.readClock()
+  const now = await boardInternals(board).readClock()
   const accept = (listed: ListedJob) => {
     const flow = String(listed.posting.details.flow)
     const known = counts.get(flow) ?? { waiting: 0, delayed: 0, running: 0 }
@@ -38,8 +39,8 @@ export async function readFlows(viewed: ViewedBoard, { waitMs }: LookOptions): P
     known[state === 'RUNNING' ? 'running' : state === 'DELAYED' ? 'delayed' : 'waiting'] += 1
     return false
   }
-  await board.jobPage({ limit: 1, most: SCAN_JOBS, timeMs: SCAN_MS, accept, waitMs })
-  const ended = board.capabilities.history ? await viewed.history() : undefined
+  await boardInternals(board).jobPage({ limit: 1, most: SCAN_JOBS, timeMs: SCAN_MS, accept, waitMs })
+  const ended = boardInternals(board).capabilities.history ? await viewed.history() : undefined
   const endedByFlow = ended && groupBy(ended, ({ flow }) => [flow])
   const conductorsByFlow = groupBy(entities.map(conductorView), ({ flows = [] }) => flows)
   return flows.map(({ name, version, digest, since, nodes }) => {
@@ -227,7 +228,7 @@ export async function readResources(
     return false
   }
   const options = { limit: 1, most: SCAN_JOBS, timeMs: SCAN_MS, owners: true, accept, waitMs }
-  const { next, looked, total, reading } = await viewed.board.jobPage(options)
+  const { next, looked, total, reading } = await boardInternals(viewed.board).jobPage(options)
   const atLeast = next !== undefined || reading !== undefined
   const resources = [...found.values()].map((row) => ({
     ...row,
@@ -329,7 +330,7 @@ async function findRunning(
 ): Promise<ReadonlyMap<string, { name: string; since?: string }>> {
   if (wanted.size === 0) return new Map()
   const accept = ({ posting, claimed }: ListedJob) => claimed && wanted.has(posting.uuid)
-  const page = await board.jobPage({ limit: wanted.size, most: SCAN_JOBS, timeMs: SCAN_MS, accept })
+  const page = await boardInternals(board).jobPage({ limit: wanted.size, most: SCAN_JOBS, timeMs: SCAN_MS, accept })
   return new Map(
     page.items.map(({ posting: { uuid, name, attempts } }) => [
       uuid,

@@ -1,6 +1,6 @@
 /** Computes the overview of a board: the numbers of jobs by state, why they wait, and warnings. */
 import type { LimitView, ScheduleView, TrashedJob } from '../../board/index.ts'
-import { isCancellation, isKnownToAny, type ListedJob, toFlowReference } from '../../board/internal.ts'
+import { boardInternals, isCancellation, isKnownToAny, type ListedJob, toFlowReference } from '../../board/internal.ts'
 import { UnsupportedCapability } from '../../core/errors.ts'
 import { defined } from '../../core/options.ts'
 import type { Redactor } from '../../core/redaction.ts'
@@ -38,7 +38,7 @@ async function computeOverview(viewed: ViewedBoard, { redaction, waitMs }: Overv
   const { board } = viewed
   const [entities, now, limits, schedules, trashed, newTrash, history] = await Promise.all([
     viewed.conductors(),
-    board.readClock(),
+    boardInternals(board).readClock(),
     viewed.limits(),
     ifSupported(() => board.schedules.list()),
     readTrashCount(viewed),
@@ -49,7 +49,7 @@ async function computeOverview(viewed: ViewedBoard, { redaction, waitMs }: Overv
   const counter = new JobCounter({ now, conductors: entities, nextStarts: nextStartsOf(limits, now) })
   for (const { details } of newTrash) counter.addTrashed(details)
   // The page has no jobs, because the counter accepts none.
-  const page = await board.jobPage({
+  const page = await boardInternals(board).jobPage({
     ...{ limit: 1, most: SCAN_JOBS, timeMs: SCAN_MS, waitMs },
     owners: true,
     accept: counter.add,
@@ -226,7 +226,7 @@ function isPostedBefore({ job }: ListedJob, oldest: ListedJob | undefined): bool
 
 /** Counts the jobs in the trash. On a ZooKeeper board that lists all of them, so the count is cached for longer. */
 async function readTrashCount({ cache, board }: ViewedBoard): Promise<WireCount> {
-  const count = () => board.countTrash()
+  const count = () => boardInternals(board).countTrash()
   const value = await cache.get('trash-count', { minAgeMs: 2_000, maxAgeMs: 30_000 }, count)
   return { value, atLeast: false }
 }
@@ -237,7 +237,7 @@ async function readNewTrash(viewed: ViewedBoard): Promise<readonly TrashedJob[]>
   const accept = ({ at }: TrashedJob) => at.getTime() >= since
   const read = async () => {
     const options = { limit: 1_000, most: 1_000, timeMs: SCAN_MS, accept, newestFirst: true }
-    return (await viewed.board.trashPage(options)).items
+    return (await boardInternals(viewed.board).trashPage(options)).items
   }
   return viewed.cache.get('new-trash', { minAgeMs: 2_000, maxAgeMs: 30_000 }, read)
 }

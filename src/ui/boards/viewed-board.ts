@@ -1,6 +1,6 @@
 /** A board of the dashboard, with its feed and the answers that were computed a moment ago. */
 import type { EndedJob, Entity, JobBoard, LimitView } from '../../board/index.ts'
-import { MAX_HISTORY } from '../../board/internal.ts'
+import { boardInternals, MAX_HISTORY } from '../../board/internal.ts'
 import { NotConnected } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
 import { defined } from '../../core/options.ts'
@@ -65,20 +65,20 @@ export class ViewedBoard {
 
   /** Reads the limits and the use of their keys; empty if the board has none. Cached for some seconds. */
   limits(): Promise<readonly LimitView[]> {
-    if (!this.board.capabilities.limits) return Promise.resolve([])
+    if (!boardInternals(this.board).capabilities.limits) return Promise.resolve([])
     return this.cache.get('limits', { minAgeMs: 1_000, maxAgeMs: 5_000 }, () => this.board.limits.list())
   }
 
   /** Reads the history, newest first; empty if the board keeps none. Cached for some seconds. */
   async history(): Promise<readonly EndedJob[]> {
-    if (!this.board.capabilities.history) return []
+    if (!boardInternals(this.board).capabilities.history) return []
     const read = () => this.board.history({ limit: MAX_HISTORY })
     return this.cache.get('history', { minAgeMs: 1_000, maxAgeMs: 5_000 }, read)
   }
 
   /** Reads what the board is, and who has paused it. */
   async summary(redaction: Redactor): Promise<Omit<WireBoard, 'level'>> {
-    const { limits, batches, history } = this.board.capabilities
+    const { limits, batches, history } = boardInternals(this.board).capabilities
     return {
       name: this.name,
       uri: this.board.uri,

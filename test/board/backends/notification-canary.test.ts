@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, vi } from 'vitest'
 import { NotificationCanary } from '../../../src/board/backends/notification-canary.ts'
 import type { HealthEvent } from '../../../src/board/contract/index.ts'
 import type { JobBoard } from '../../../src/board/index.ts'
+import { boardInternals } from '../../../src/board/internal.ts'
 import { startPostgres } from '../../support/postgres.ts'
 import { startRedis } from '../../support/redis.ts'
 import { usual as test, variant } from '../../variant.ts'
@@ -114,12 +115,12 @@ async function expectToNotice(board: JobBoard, other: JobBoard): Promise<void> {
   const missing = nextEvent(board, 'notifications')
   await post()
   expect(await missing).toEqual({ state: 'missing' })
-  expect(board.healthCounters).toMatchObject({ missedNotifications: 3, areNotificationsMissing: true })
+  expect(boardInternals(board).healthCounters).toMatchObject({ missedNotifications: 3, areNotificationsMissing: true })
   const arriving = nextEvent(board, 'notifications')
   drops = false
   await post()
   expect(await arriving).toEqual({ state: 'arriving' })
-  expect(board.healthCounters.areNotificationsMissing).toBe(false)
+  expect(boardInternals(board).healthCounters.areNotificationsMissing).toBe(false)
   off()
 }
 

@@ -3,6 +3,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { JobBoard } from '../../../src/board/api/job-board.ts'
 import { MemoryBackend } from '../../../src/board/backends/memory/index.ts'
 import { MemorySpace } from '../../../src/board/backends/memory/space.ts'
+import { boardInternals } from '../../../src/board/internal.ts'
 import { AccessDenied, NotConnected, Timeout } from '../../../src/core/errors.ts'
 import { ManualClock } from '../../../src/testing/index.ts'
 import { nextEvent, rejectionOf } from '../events.ts'
@@ -17,7 +18,7 @@ async function openScene() {
   const open = async (who: string) => {
     const backend = new MemoryBackend({ uri: 'memory:', space })
     const board = new JobBoard(backend, { who })
-    await board.open()
+    await boardInternals(board).open()
     return { backend, board }
   }
   const [claimer, other] = await Promise.all([open('claimer'), open('other')])

@@ -5,6 +5,7 @@ import { postgresBackend } from '../../../src/board/backends/postgres/index.ts'
 import { redisBackend } from '../../../src/board/backends/redis/index.ts'
 import { Expirer, type ExpirerOptions } from '../../../src/board/claims/expirer.ts'
 import type { Backend } from '../../../src/board/contract/index.ts'
+import { boardInternals } from '../../../src/board/internal.ts'
 import { LiveView } from '../../../src/board/view/live-view.ts'
 import { parseUri } from '../../../src/core/uri.ts'
 import { namespace } from '../../support/namespace.ts'
@@ -28,7 +29,7 @@ const PAGE = 500
 async function sceneOn(makeBackend: () => Promise<Backend>) {
   const backend = await makeBackend()
   const board = new JobBoard(backend)
-  await board.open()
+  await boardInternals(board).open()
   const errors: Error[] = []
   let [aheadMs, reads] = [0, 0]
   const ahead = withRole(backend, 'clock', (clock) => ({ now: () => clock.now() + aheadMs }))
@@ -46,7 +47,7 @@ async function sceneOn(makeBackend: () => Promise<Backend>) {
     const incarnation = {
       listLiving: async (ids: ReadonlySet<string>) => new Set([...ids].filter((id) => id === 'living')),
     }
-    const options = { backend: turned, view, records: board.records, incarnation, discard: trash }
+    const options = { backend: turned, view, records: boardInternals(board).records, incarnation, discard: trash }
     return new Expirer({ ...options, signal: stop.signal, onError: (error) => errors.push(error) }).sweep
   }
   return {

@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { JobBoard } from '../../../src/board/api/job-board.ts'
 import { MemoryBackend, memorySpace } from '../../../src/board/backends/memory/index.ts'
 import type { BackendSink, JobStatus } from '../../../src/board/contract/index.ts'
+import { boardInternals } from '../../../src/board/internal.ts'
 import { createDeferred } from '../../../src/core/async/abort.ts'
 import { jobIdFor } from '../boards.ts'
 import { recordEvents, whenLost } from '../events.ts'
@@ -33,10 +34,10 @@ async function boardWithClaim() {
   const space = memorySpace(name)
   const backend = new GappyBackend({ uri: `memory:${name}`, space })
   const board = new JobBoard(backend, { who: 'owner' })
-  await board.open()
+  await boardInternals(board).open()
   const job = await board.post('flow', {}, { name: 'job' })
   const [claim] = await board.claimNext()
-  board.closeUnusedView()
+  boardInternals(board).closeUnusedView()
   expect(board.jobCount).toBeUndefined()
   return { backend, space, board, job, claim }
 }

@@ -5,6 +5,7 @@ import { JobBoard } from '../../../src/board/api/job-board.ts'
 import type { PostAndClaimOptions } from '../../../src/board/api/options.ts'
 import { MemoryBackend, memorySpace } from '../../../src/board/backends/memory/index.ts'
 import type { Claim } from '../../../src/board/index.ts'
+import { boardInternals } from '../../../src/board/internal.ts'
 import { Timeout, Unclaimable } from '../../../src/core/errors.ts'
 import { all } from '../jobs.ts'
 import { SlowBackend } from '../slow-backend.ts'
@@ -22,7 +23,7 @@ describe('the time limit of a job that its poster claims', () => {
     const backend = new SlowBackend(name)
     const board = new JobBoard(backend, { who: 'slow' })
     const other = new JobBoard(new MemoryBackend({ uri: `memory:${name}`, space: memorySpace(name) }), { who: 'other' })
-    await Promise.all([board.open(), other.open()])
+    await Promise.all([boardInternals(board).open(), boardInternals(other).open()])
     const holder = await other.postAndClaim('flow', {}, DISK)
     /** What the call has come to; undefined while it is under way. */
     let outcome: Claim | unknown

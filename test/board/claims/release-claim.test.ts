@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { JobBoard } from '../../../src/board/api/job-board.ts'
 import { MemoryBackend, memorySpace } from '../../../src/board/backends/memory/index.ts'
 import type { Claim } from '../../../src/board/index.ts'
+import { boardInternals } from '../../../src/board/internal.ts'
 import { Conflict, NotFound } from '../../../src/core/errors.ts'
 import { rejectionOf } from '../events.ts'
 import { all } from '../jobs.ts'
@@ -30,7 +31,7 @@ async function scene(options: { readonly onOwnerLost?: 'fail' } = {}) {
   const backend = new OvertakenBackend(at())
   const operator = new JobBoard(backend, { who: 'operator' })
   const owner = new JobBoard(new MemoryBackend(at()), { who: 'owner' })
-  await Promise.all([operator.open(), owner.open()])
+  await Promise.all([boardInternals(operator).open(), boardInternals(owner).open()])
   const job = await owner.post('flow', {}, options)
   const claim = await owner.claim(job)
   const found = await operator.find(job.uuid)

@@ -1,12 +1,13 @@
 /** Limits that programs declare: what becomes of them beside those that people set, and beside other programs. */
 import { expect, test } from 'vitest'
+import { boardInternals } from '../../../src/board/internal.ts'
 import { toDeclaredLimits } from '../../../src/board/limits/declare.ts'
 import { InvalidArgument } from '../../../src/core/errors.ts'
 import { type JobBoard, openBoard } from '../../../src/index.ts'
 
 type Declared = Parameters<typeof toDeclaredLimits>[0]
 
-const declare = (board: JobBoard, given: Declared) => board.declareLimits(toDeclaredLimits(given))
+const declare = (board: JobBoard, given: Declared) => boardInternals(board).declareLimits(toDeclaredLimits(given))
 const limitOf = async (board: JobBoard, key: string) => (await board.limits.show(key)).concurrency
 
 test('processes that declare the same at the same time set it once', async () => {

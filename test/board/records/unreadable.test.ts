@@ -2,6 +2,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { JobBoard } from '../../../src/board/api/job-board.ts'
 import { MemoryBackend, MemorySpace } from '../../../src/board/backends/memory/index.ts'
+import { boardInternals } from '../../../src/board/internal.ts'
 import { toBatchRun } from '../../../src/board/model/job-batch.ts'
 import { listFlows } from '../../../src/board/records/flow-outlines.ts'
 import type { RecordKind } from '../../../src/board/records/record-store.ts'
@@ -17,12 +18,14 @@ const raw = (name: string): RecordKind<object> => ({ name, format: 1, parse: (va
 async function scene() {
   const space = new MemorySpace({ clock: systemAlarmClock })
   const board = new JobBoard(new MemoryBackend({ uri: 'memory:', space }))
-  await board.open()
+  await boardInternals(board).open()
   onTestFinished(() => board.close())
   const reported: string[] = []
   board.on('error', ({ error }) => reported.push(error.message))
   const plant = (kind: string, value: object) =>
-    board.records.of(raw(kind)).write([{ id: 'bad', revision: undefined, value }])
+    boardInternals(board)
+      .records.of(raw(kind))
+      .write([{ id: 'bad', revision: undefined, value }])
   return { board, space, reported, plant }
 }
 
@@ -43,7 +46,7 @@ test.each<[string, object]>([
 test('records that exceed the memory of a list are listed with an error, and the others with their values', async () => {
   const { board } = await scene()
   for (const id of ['a', 'b', 'c']) await board.limits.set(id, { concurrency: 1 })
-  const listed = await board.records.of(raw('limit')).list({ memory: 1_300 })
+  const listed = await boardInternals(board).records.of(raw('limit')).list({ memory: 1_300 })
   expect(listed.map((record) => ('error' in record ? record.error.message : record.id))).toEqual([
     ...['a', 'b'],
     'limit c cannot be read: the records of this kind take more than 1300 bytes of memory; remove some of them',
@@ -83,7 +86,7 @@ test.each<[string, object]>([
 ])('an outline with %s is left out, and reported once', async (_, value) => {
   const { board, plant, reported } = await scene()
   await plant('outline', value)
-  await board.publishFlows([linear('good', input(), task('work', { execute: () => 'done' }))])
+  await boardInternals(board).publishFlows([linear('good', input(), task('work', { execute: () => 'done' }))])
   for (let look = 0; look < 2; look += 1) expect((await board.flows()).map(({ name }) => name)).toEqual(['good'])
   expect(reported).toEqual([expect.stringContaining('outline bad cannot be read')])
 })
@@ -92,10 +95,10 @@ test('outlines that would take more memory than a list of flows may are left out
   const { board, plant, reported } = await scene()
   const nodes = Array.from({ length: 5_000 }, () => ({}))
   await plant('outline', { outline: { name: 'f', version: '1', digest: 'd', nodes }, at: 0 })
-  await board.publishFlows([linear('good', input(), task('work', { execute: () => 'done' }))])
+  await boardInternals(board).publishFlows([linear('good', input(), task('work', { execute: () => 'done' }))])
   expect((await board.flows()).map(({ name }) => name)).toEqual(['f', 'good'])
   for (let look = 0; look < 2; look += 1)
-    expect((await listFlows(board.records, 50_000)).map(({ name }) => name)).toEqual(['good'])
+    expect((await listFlows(boardInternals(board).records, 50_000)).map(({ name }) => name)).toEqual(['good'])
   expect(reported).toEqual([expect.stringContaining('outline bad cannot be read')])
 })
 
@@ -103,7 +106,7 @@ test('a flow with more than 1,000 inputs is listed without them', async () => {
   const { board, reported } = await scene()
   const requires = Array.from({ length: 1_001 }, (_, n) => `n${n}`)
   const wide = linear('wide', input<Record<string, number>>(), task('work', { requires, execute: () => 'done' }))
-  await board.publishFlows([wide])
+  await boardInternals(board).publishFlows([wide])
   const [listed] = await board.flows()
   expect([listed?.name, listed?.requires, reported]).toEqual(['wide', undefined, []])
 })
@@ -161,7 +164,7 @@ test('records of one revision are decoded once, however often all are listed, an
     },
   }
   await plant('slow', {})
-  const store = board.records.of(slow)
+  const store = boardInternals(board).records.of(slow)
   for (const id of ['a', 'b', 'c']) await store.write([{ id, revision: undefined, value: {} }])
   let turns = 0
   const counting = setInterval(() => (turns += 1), 1)

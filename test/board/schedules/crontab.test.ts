@@ -5,7 +5,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { schedule } from '../../../src/board/index.ts'
-import { memoryTestBackend } from '../../../src/board/internal.ts'
+import { boardInternals, memoryTestBackend } from '../../../src/board/internal.ts'
 import { formatLocalTime } from '../../../src/schedule/internal.ts'
 import { ManualClock } from '../../../src/testing/index.ts'
 
@@ -75,7 +75,7 @@ test('a day of a crontab fires as the table says', async () => {
     await board.schedules.put(schedule(`entry ${index}`, { cron, zone: ZONE }, 'run', {}, { overlap: 'allow' }))
   const fired = new Map<string, string[]>()
   let missed = 0
-  const scheduler = board.scheduler({
+  const scheduler = boardInternals(board).scheduler({
     name: 'crontab',
     onFired: ({ id, posted, skipped }) => {
       missed += skipped.length

@@ -1,6 +1,7 @@
 /** The transaction of a firing: a process that dies between any two steps, and several that fire at once. */
 import { expect, onTestFinished, test } from 'vitest'
 import { type Details, type Overlap, openBoard, type ScheduleOptions, schedule } from '../../../src/board/index.ts'
+import { boardInternals } from '../../../src/board/internal.ts'
 import type { BoardRecord, RecordStore } from '../../../src/board/records/record-store.ts'
 import { type FiringOptions, fire } from '../../../src/board/schedules/firing.ts'
 import { SCHEDULES, type ScheduleRecord } from '../../../src/board/schedules/record.ts'
@@ -18,7 +19,7 @@ async function scene(overlap: Overlap, options: ScheduleOptions = {}) {
   const board = await openBoard('memory:')
   onTestFinished(() => board.close())
   await board.schedules.put(schedule('s', { every: '1h' }, 'report', {}, { overlap, ...options }))
-  const store = board.records.of(SCHEDULES)
+  const store = boardInternals(board).records.of(SCHEDULES)
   const read = async (): Promise<BoardRecord<ScheduleRecord>> => {
     const found = await store.get('s')
     if (!found || 'error' in found) throw new Error('the schedule cannot be read')
@@ -125,7 +126,7 @@ test('a job that the board refuses is skipped with the reason, and the next time
   })
   expect(await posted()).toEqual([])
   // This release does not read a record with such a job.
-  const raw = board.records.of({ ...SCHEDULES, parse: (value) => value as ScheduleRecord })
+  const raw = boardInternals(board).records.of({ ...SCHEDULES, parse: (value) => value as ScheduleRecord })
   expect(await raw.get('s')).toMatchObject({ value: { next: { nominal: start + HOUR_MS } } })
 })
 

@@ -1,5 +1,6 @@
 /** Records of schedules that somebody has planted: each hides itself, is reported, and keeps no other schedule from anything. */
 import { expect, onTestFinished, test } from 'vitest'
+import { boardInternals } from '../../../src/board/internal.ts'
 import type { RecordKind } from '../../../src/board/records/record-store.ts'
 import { input, linear, openBoard, schedule, startConductor, task } from '../../../src/index.ts'
 import { explainSpec, type ScheduleSpec } from '../../../src/schedule/index.ts'
@@ -12,12 +13,14 @@ async function boardWithSchedule() {
   const board = await openBoard('memory:')
   onTestFinished(() => board.close())
   await board.schedules.put(schedule('real', { every: '1h' }, report, {}))
-  const found = await board.records.of(RAW).get('real')
+  const found = await boardInternals(board).records.of(RAW).get('real')
   if (!found || 'error' in found) throw new Error('the schedule cannot be read')
   const real: Readonly<Record<string, unknown>> = { ...found.value }
   const due = (ms: number) => ({ cursor: Date.now() - ms - 1, next: { nominal: Date.now() - ms, at: Date.now() - ms } })
   const plant = async (id: string, fields: object) =>
-    board.records.of(RAW).write([{ id, revision: undefined, value: { ...real, ...fields } }])
+    boardInternals(board)
+      .records.of(RAW)
+      .write([{ id, revision: undefined, value: { ...real, ...fields } }])
   return { board, real, plant, due }
 }
 

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { expect, test, vi } from 'vitest'
 import { JobBoard } from '../../../src/board/api/job-board.ts'
 import { MemoryBackend, memorySpace } from '../../../src/board/backends/memory/index.ts'
+import { boardInternals } from '../../../src/board/internal.ts'
 import { claimed, refresh } from '../jobs.ts'
 import { overrideRole } from '../override-role.ts'
 
@@ -25,7 +26,7 @@ async function twoBoards() {
   const [here, there] = [1, 2].map(() => new CountingBackend({ uri: `memory:${name}`, space: memorySpace(name) }))
   if (!here || !there) throw new Error('two backends were made')
   const boards = [new JobBoard(here), new JobBoard(there)] as const
-  await Promise.all(boards.map((board) => board.open()))
+  await Promise.all(boards.map((board) => boardInternals(board).open()))
   await Promise.all(boards.map((board) => board.view()))
   return { boards, asked: here.asked }
 }

@@ -6,6 +6,7 @@ import { JobBoard } from '../../../src/board/api/job-board.ts'
 import { MemoryBackend, memorySpace } from '../../../src/board/backends/memory/index.ts'
 import type { BackendChanges, BackendJobs, BoardListing } from '../../../src/board/contract/index.ts'
 import { openBoard } from '../../../src/board/index.ts'
+import { boardInternals } from '../../../src/board/internal.ts'
 import { LiveView } from '../../../src/board/view/live-view.ts'
 import { Subscription } from '../../../src/board/view/subscription.ts'
 import { createDeferred } from '../../../src/core/async/abort.ts'
@@ -217,7 +218,7 @@ test('a job that ends between the subscription and the first listing of a view e
     },
   }))
   await using board = new JobBoard(backend, { who: 'who' })
-  await board.open()
+  await boardInternals(board).open()
   await using other = await openBoard(`memory:${name}`)
   const job = await board.post('flow', {}, { name: 'job' })
   const events = recordEvents(board)
@@ -243,7 +244,7 @@ describe('a board whose subscription fails at first', () => {
       },
     }))
     const board = new JobBoard(backend, { who: 'who' })
-    await board.open()
+    await boardInternals(board).open()
     return board
   }
 

@@ -10,6 +10,7 @@ import { redisBackend } from '../../../src/board/backends/redis/index.ts'
 import { zooKeeperBackend } from '../../../src/board/backends/zookeeper/index.ts'
 import type { Backend } from '../../../src/board/contract/index.ts'
 import type { Claim } from '../../../src/board/index.ts'
+import { boardInternals } from '../../../src/board/internal.ts'
 import { retry } from '../../../src/core/async/retry.ts'
 import { NotConnected } from '../../../src/core/errors.ts'
 import { parseReference } from '../../../src/core/job-reference.ts'
@@ -53,7 +54,7 @@ function isHeld(claim: Claim): boolean {
 
 const backend = await openBackend()
 const board = new JobBoard(backend, {})
-await board.open()
+await boardInternals(board).open()
 process.once('SIGTERM', () => stop.abort())
 console.log('ready')
 try {

@@ -1,6 +1,6 @@
 /** What `jobboard doctor` finds of limits. */
 import { expect, onTestFinished, test } from 'vitest'
-import { memoryTestBackend } from '../../../src/board/internal.ts'
+import { boardInternals, memoryTestBackend } from '../../../src/board/internal.ts'
 import { LIMITS } from '../../../src/board/limits/record.ts'
 import { examineLimits } from '../../../src/cli/doctor/limits.ts'
 import type { JobBoard } from '../../../src/index.ts'
@@ -54,8 +54,8 @@ test('a limit below the number of running jobs, and one of a newer release, are 
   for (let n = 0; n < 2; n += 1) await board.post('work', {}, { limits: ['api'] })
   await board.claimNext({ max: 2 })
   await board.limits.set('api', { concurrency: 1 })
-  await board.records
-    .of({ ...LIMITS, format: 2, parse: (value) => value as object })
+  await boardInternals(board)
+    .records.of({ ...LIMITS, format: 2, parse: (value) => value as object })
     .write([{ id: 'later', revision: undefined, value: {} }])
   expect(await examineLimits(board)).toMatchObject([
     { severity: 'warning', text: expect.stringMatching(/^limit api: 2 jobs run, and 1 may/) },

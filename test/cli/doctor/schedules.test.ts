@@ -1,6 +1,6 @@
 /** What `jobboard doctor` finds of schedules. */
 import { expect, onTestFinished, test } from 'vitest'
-import { memoryTestBackend } from '../../../src/board/internal.ts'
+import { boardInternals, memoryTestBackend } from '../../../src/board/internal.ts'
 import { SCHEDULES } from '../../../src/board/schedules/record.ts'
 import { examineSchedules } from '../../../src/cli/doctor/schedules.ts'
 import { type JobBoard, schedule } from '../../../src/index.ts'
@@ -73,7 +73,7 @@ test('a schedule whose flow no conductor has is reported, unless it is paused', 
 test('a schedule that its program no longer declares is an orphan, if the program runs', async () => {
   const { board } = await scene()
   const declare = ['kept', 'gone'].map(hourly)
-  await board.declareSchedules({ declare, owner: 'billing', prune: false })
+  await boardInternals(board).declareSchedules({ declare, owner: 'billing', prune: false })
   await register(board, 'z', { flows: ['report'] })
   expect(await examineSchedules(board)).toMatchObject([{ severity: 'ok' }])
   await register(board, 'c', { flows: ['report'], declares: { owner: 'billing', ids: ['kept'] } })
@@ -86,9 +86,9 @@ test('different time-zone data and unreadable schedules are reported', async () 
   await board.schedules.put(hourly('a'))
   await register(board, 'c', { flows: ['report'], timeZones: '2025b' })
   await register(board, 'd', { flows: ['report'], timeZones: '2026a' })
-  const found = await board.records.of(SCHEDULES).get('a')
+  const found = await boardInternals(board).records.of(SCHEDULES).get('a')
   if (!found || 'error' in found) throw new Error('the schedule cannot be read')
-  const newer = board.records.of({ ...SCHEDULES, format: 2 })
+  const newer = boardInternals(board).records.of({ ...SCHEDULES, format: 2 })
   await newer.write([{ id: 'b', revision: undefined, value: found.value }])
   expect(await examineSchedules(board)).toMatchObject([
     { about: 'time zones', text: 'conductors have different time-zone data: 2025b, 2026a' },

@@ -2,6 +2,7 @@
 import { pino } from 'pino'
 import { describe, expect, onTestFinished, vi } from 'vitest'
 import type { JobBoard } from '../../../src/board/index.ts'
+import { boardInternals } from '../../../src/board/internal.ts'
 import { createDeferred } from '../../../src/core/async/abort.ts'
 import { InvalidArgument, NotConnected } from '../../../src/core/errors.ts'
 import {
@@ -244,7 +245,7 @@ test('a board on which limits cannot be changed keeps no other from them', async
   const [a, b] = (await boardsWith({ a: 0, b: 0 })) as [JobBoard, JobBoard]
   const conductor = await startTestConductor({ boards: [a, b], persistence: 'memory:', flows: [nothing], name: 's' })
   const away = new NotConnected('the board is away')
-  vi.spyOn(a, 'declareLimits').mockRejectedValue(away)
+  vi.spyOn(boardInternals(a), 'declareLimits').mockRejectedValue(away)
   const changing = conductor.reconfigure({ limits: { declare: { api: { concurrency: 2 } } } })
   await expect(changing).rejects.toBe(away)
   expect((await b.limits.list()).map(({ key, concurrency }) => [key, concurrency])).toEqual([['api', 2]])

@@ -3,7 +3,7 @@
  * changes is never full again here, so nothing but a look at the board finds a job.
  */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { ChangeBudget } from '../../../src/board/claims/change-budget.ts'
+import { ChangeBudget } from '../../../src/board/claims/waiting/change-budget.ts'
 import type { BackendCapabilities } from '../../../src/board/contract/index.ts'
 import type { JobBoard } from '../../../src/board/index.ts'
 import type { Posting } from '../../../src/board/model/posting.ts'

@@ -4,8 +4,9 @@
  */
 import { randomUUID } from 'node:crypto'
 import { expect, test, vi } from 'vitest'
-import { Job } from '../../../src/board/api/job.ts'
 import type { JobBoard } from '../../../src/board/index.ts'
+import { boardInternals } from '../../../src/board/internal.ts'
+import { Job } from '../../../src/board/jobs/job.ts'
 import { rejectionOf, whenLost } from '../../board/events.ts'
 import { all, claimAll, claimed } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
@@ -180,11 +181,11 @@ export function levelsContract(place: Place): void {
     {
       using _view = await board.view()
       expect(board.jobCount).toBe(1)
-      board.closeUnusedView()
+      boardInternals(board).closeUnusedView()
       expect(board.jobCount).toBe(1)
     }
     const ended = job.wait()
-    board.closeUnusedView()
+    boardInternals(board).closeUnusedView()
     expect(isViewing(board)).toBe(false)
     await (await claimed(worker, 'job')).consume()
     expect(await ended).toBe('COMPLETE')
@@ -195,7 +196,7 @@ export function levelsContract(place: Place): void {
     for (const name of ['a', 'b', 'c', 'd']) await other.post('flow', {}, { name })
     const [a, b, c, d] = await claimAll(board, 4)
     if (!b || !c || !d) throw new Error('all are free')
-    board.closeUnusedView()
+    boardInternals(board).closeUnusedView()
     expect(isViewing(board)).toBe(false)
     await other.cancel(await other.find(a.job.ref), { reason: 'not wanted' })
     // It is reported at once, and not only by the look every 10 s.
@@ -209,7 +210,7 @@ export function levelsContract(place: Place): void {
     const [again] = await board.claimNext()
     expect(again).toMatchObject({ run: 2, job: { name: 'c' } })
     await again.consume()
-    board.closeUnusedView()
+    boardInternals(board).closeUnusedView()
     await board.consume(d.job)
     expect(isViewing(board)).toBe(false)
     expect(await board.countJobs()).toBe(0)
@@ -219,7 +220,7 @@ export function levelsContract(place: Place): void {
     const [board, other] = await Promise.all([open({ who: 'owner' }), open({ who: 'other' })])
     await other.post('flow', {}, { name: 'job' })
     const [claim] = await board.claimNext()
-    board.closeUnusedView()
+    boardInternals(board).closeUnusedView()
     const lost = whenLost(claim)
     await place.expire(board)
     expect(await lost).toMatchObject({ code: 'JOBBOARD_CLAIM_LOST' })
@@ -242,7 +243,7 @@ export function levelsContract(place: Place): void {
         using _view = await board.view()
         await all(board.jobs())
       } else if (round % 3 === 1) expect(await all(board.jobs({ ensureFresh: true }))).toBeInstanceOf(Array)
-      board.closeUnusedView()
+      boardInternals(board).closeUnusedView()
     }
     expect(new Set(await Promise.all(waits))).toEqual(new Set(['COMPLETE']))
     await vi.waitFor(async () => expect(await all(board.jobs({ ensureFresh: true }))).toEqual([]), DELIVERY)

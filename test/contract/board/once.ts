@@ -1,6 +1,7 @@
 /** Work that one process does for the whole board, as hooks of conductors with `once`. */
 import { expect, test } from 'vitest'
 import type { JobBoard } from '../../../src/board/index.ts'
+import { boardInternals } from '../../../src/board/internal.ts'
 import { createDeferred } from '../../../src/core/async/abort.ts'
 import { rejectionOf, whenAborted } from '../../board/events.ts'
 import type { Place } from '../board.ts'
@@ -9,7 +10,7 @@ const NEVER = new AbortController().signal
 
 export function onceContract({ open, expire }: Place): void {
   const run = (board: JobBoard, work: (signal: AbortSignal) => Promise<unknown>, signal = NEVER) =>
-    board.runOnce({ id: 'migrate@2.1', work, signal })
+    boardInternals(board).runOnce({ id: 'migrate@2.1', work, signal })
 
   test('is run by one of many boards; the others resolve when it is done', async () => {
     const boards = await Promise.all([open(), open(), open(), open()])

@@ -1,6 +1,7 @@
 /** Records: changed by compare-and-set, together with posts or not at all, and delivered to those who watch their kind. */
 import { describe, expect, test } from 'vitest'
 import type { JobBoard } from '../../../src/board/index.ts'
+import { boardInternals } from '../../../src/board/internal.ts'
 import { MAX_POSTING_BYTES, makePosting } from '../../../src/board/model/posting.ts'
 import { MAX_RECORD_BYTES } from '../../../src/board/model/record.ts'
 import type { BoardRecord, ReadRecord, RecordKind } from '../../../src/board/records/record-store.ts'
@@ -33,13 +34,15 @@ const ODD_IDS = ['a/b', '..', '.', '%2F', 'ü ñ', '~', 'a\nb', '\u202e', '__pro
 
 export function recordsContract({ open, expire }: Place, { keys }: { readonly keys: boolean }): void {
   async function create(board: JobBoard, id: string, count = 0): Promise<number> {
-    const written = await board.records.of(COUNTERS).write([{ id, revision: undefined, value: { count } }])
+    const written = await boardInternals(board)
+      .records.of(COUNTERS)
+      .write([{ id, revision: undefined, value: { count } }])
     if (!written.done) throw new Error(`${id} is there already`)
     return written.revisions[0] ?? Number.NaN
   }
 
   async function read(board: JobBoard, id: string): Promise<BoardRecord<Counter>> {
-    const found = await board.records.of(COUNTERS).get(id)
+    const found = await boardInternals(board).records.of(COUNTERS).get(id)
     if (!found || !('value' in found)) throw new Error(`${id} cannot be read`)
     return found
   }
@@ -48,16 +51,20 @@ export function recordsContract({ open, expire }: Place, { keys }: { readonly ke
     const [here, there] = await Promise.all([open(), open()])
     for (const [index, id] of ['b', 'a', 'c'].entries()) await create(here, id, index)
     expect(await read(there, 'a')).toEqual({ id: 'a', revision: expect.any(Number), value: { count: 1 } })
-    const listed = await there.records.of(COUNTERS).list()
+    const listed = await boardInternals(there).records.of(COUNTERS).list()
     expect(listed).toMatchObject([{ id: 'a' }, { id: 'b' }, { id: 'c' }])
-    expect(await there.records.of({ ...COUNTERS, name: 'other' }).list()).toEqual([])
-    expect(await there.records.of(COUNTERS).get('d')).toBeUndefined()
+    expect(
+      await boardInternals(there)
+        .records.of({ ...COUNTERS, name: 'other' })
+        .list(),
+    ).toEqual([])
+    expect(await boardInternals(there).records.of(COUNTERS).get('d')).toBeUndefined()
   })
 
   test('any text is an id', async () => {
     const board = await open()
     for (const id of ODD_IDS) await create(board, id)
-    const listed = await board.records.of(COUNTERS).list()
+    const listed = await boardInternals(board).records.of(COUNTERS).list()
     expect(listed.map(({ id }) => id).sort()).toEqual([...ODD_IDS].sort())
     for (const id of ODD_IDS) expect((await read(board, id)).id).toBe(id)
   })
@@ -68,13 +75,13 @@ export function recordsContract({ open, expire }: Place, { keys }: { readonly ke
   ])('an id of %s is refused', async (_, id) => {
     const board = await open()
     expect(await rejectionOf(create(board, id))).toBeInstanceOf(InvalidArgument)
-    expect(await rejectionOf(board.records.of(COUNTERS).get(id))).toBeInstanceOf(InvalidArgument)
+    expect(await rejectionOf(boardInternals(board).records.of(COUNTERS).get(id))).toBeInstanceOf(InvalidArgument)
   })
 
   describe('a change', () => {
     test('at another revision is refused', async () => {
       const board = await open()
-      const store = board.records.of(COUNTERS)
+      const store = boardInternals(board).records.of(COUNTERS)
       const first = await create(board, 'a')
       const conflict = { done: false, conflict: { kind: 'counter', id: 'a' } }
       expect(await store.write([{ id: 'a', revision: undefined, value: { count: 9 } }])).toEqual(conflict)
@@ -87,7 +94,7 @@ export function recordsContract({ open, expire }: Place, { keys }: { readonly ke
 
     test('of several records is done for all of them or for none', async () => {
       const board = await open()
-      const store = board.records.of(COUNTERS)
+      const store = boardInternals(board).records.of(COUNTERS)
       const [a, b] = [await create(board, 'a'), await create(board, 'b')]
       const value = { count: 1 }
       const refused = await store.write([
@@ -108,7 +115,7 @@ export function recordsContract({ open, expire }: Place, { keys }: { readonly ke
 
     test('by somebody who knew the record before it was removed and created again is refused', async () => {
       const board = await open()
-      const store = board.records.of(COUNTERS)
+      const store = boardInternals(board).records.of(COUNTERS)
       const seen = new Set<number>()
       for (let round = 0; round < 5; round += 1) {
         let revision = await create(board, 'a')
@@ -132,7 +139,9 @@ export function recordsContract({ open, expire }: Place, { keys }: { readonly ke
     test('twice of one record in a write is refused', async () => {
       const board = await open()
       const change = { id: 'a', revision: undefined, value: { count: 0 } }
-      expect(await rejectionOf(board.records.of(COUNTERS).write([change, change]))).toBeInstanceOf(InvalidArgument)
+      expect(await rejectionOf(boardInternals(board).records.of(COUNTERS).write([change, change]))).toBeInstanceOf(
+        InvalidArgument,
+      )
     })
   })
 
@@ -140,8 +149,8 @@ export function recordsContract({ open, expire }: Place, { keys }: { readonly ke
     test('is done with the change, and can be claimed', async () => {
       const [here, there] = await Promise.all([open(), open()])
       const value = { count: 1 }
-      const written = await here.records
-        .of(COUNTERS)
+      const written = await boardInternals(here)
+        .records.of(COUNTERS)
         .write([{ id: 'a', revision: undefined, value }], [post('one'), post('two')])
       expect(written).toMatchObject({ done: true, posted: [{ created: true }, { created: true }] })
       const [claim] = await there.claimNext()
@@ -153,14 +162,20 @@ export function recordsContract({ open, expire }: Place, { keys }: { readonly ke
       const board = await open()
       await create(board, 'a')
       const change = { id: 'a', revision: undefined, value: { count: 1 } }
-      expect((await board.records.of(COUNTERS).write([change], [post('one')])).done).toBe(false)
+      expect(
+        (
+          await boardInternals(board)
+            .records.of(COUNTERS)
+            .write([change], [post('one')])
+        ).done,
+      ).toBe(false)
       expect(await board.countJobs()).toBe(0)
     })
 
     const taken = async () => {
       const board = await open()
       await board.post('flow', {}, { key: 'once' })
-      const store = board.records.of(COUNTERS)
+      const store = boardInternals(board).records.of(COUNTERS)
       const change = { id: 'a', revision: undefined, value: { count: 1 } }
       expect(await store.write([change], [post('one'), post('two', { key: 'once' })])).toEqual({
         done: false,
@@ -183,7 +198,14 @@ export function recordsContract({ open, expire }: Place, { keys }: { readonly ke
         while (true) {
           const { revision, value } = await read(board, 'a')
           const change = { id: 'a', revision, value: { count: value.count + 1 } }
-          if ((await board.records.of(COUNTERS).write([change], [post(name)])).done) return
+          if (
+            (
+              await boardInternals(board)
+                .records.of(COUNTERS)
+                .write([change], [post(name)])
+            ).done
+          )
+            return
         }
       }
       await Promise.all(
@@ -202,7 +224,9 @@ export function recordsContract({ open, expire }: Place, { keys }: { readonly ke
       const revision = await create(board, 'a')
       const writes = await Promise.all(
         Array.from({ length: 20 }, (_, n) =>
-          board.records.of(COUNTERS).write([{ id: 'a', revision, value: { count: n } }], [post(`${n}`)]),
+          boardInternals(board)
+            .records.of(COUNTERS)
+            .write([{ id: 'a', revision, value: { count: n } }], [post(`${n}`)]),
         ),
       )
       const done = writes.flatMap((written, n) => (written.done ? [n] : []))
@@ -215,7 +239,7 @@ export function recordsContract({ open, expire }: Place, { keys }: { readonly ke
   describe('who watches a kind', () => {
     async function watching(board: JobBoard) {
       const waiting = new Set<() => void>()
-      const view = await board.records.view(COUNTERS, () => {
+      const view = await boardInternals(board).records.view(COUNTERS, () => {
         for (const check of waiting) check()
       })
       const until = (isSo: (records: ReadonlyMap<string, ReadRecord<Counter>>) => boolean) => {
@@ -238,10 +262,10 @@ export function recordsContract({ open, expire }: Place, { keys }: { readonly ke
       const { view, until } = await watching(there)
       expect([...view.records.keys()]).toEqual(['a'])
       const { revision } = await read(here, 'a')
-      await here.records
-        .of({ ...COUNTERS, name: 'other' })
+      await boardInternals(here)
+        .records.of({ ...COUNTERS, name: 'other' })
         .write([{ id: 'z', revision: undefined, value: { count: 0 } }])
-      const store = here.records.of(COUNTERS)
+      const store = boardInternals(here).records.of(COUNTERS)
       await store.write([{ id: 'a', revision, value: { count: 2 } }])
       await until((records) => countOf(records, 'a') === 2)
       await create(here, 'b', 5)
@@ -259,10 +283,12 @@ export function recordsContract({ open, expire }: Place, { keys }: { readonly ke
       await create(here, 'b', 1)
       const { view, until } = await watching(there)
       await expire(there)
-      await here.records.of(COUNTERS).write([
-        { id: 'a', revision: a, value: undefined },
-        { id: 'c', revision: undefined, value: { count: 3 } },
-      ])
+      await boardInternals(here)
+        .records.of(COUNTERS)
+        .write([
+          { id: 'a', revision: a, value: undefined },
+          { id: 'c', revision: undefined, value: { count: 3 } },
+        ])
       await until((records) => countOf(records, 'c') === 3 && !records.has('a'))
       expect([...view.records.keys()].sort()).toEqual(['b', 'c'])
       await view[Symbol.asyncDispose]()
@@ -281,7 +307,7 @@ export function recordsContract({ open, expire }: Place, { keys }: { readonly ke
 
   test('the largest record is written with the largest posting, and a larger one is refused', async () => {
     const board = await open()
-    const store = board.records.of(COUNTERS)
+    const store = boardInternals(board).records.of(COUNTERS)
     const text = 'x'.repeat(MAX_RECORD_BYTES - 64)
     const details = { store: { data: 'x'.repeat(MAX_POSTING_BYTES - 1_024) } }
     const change = { id: 'a', revision: undefined, value: { count: 1, text } }
@@ -293,12 +319,16 @@ export function recordsContract({ open, expire }: Place, { keys }: { readonly ke
 
   test('a record of a newer format, or that is none, is listed with its error, and can be replaced', async () => {
     const board = await open()
-    const newer = board.records.of({ ...COUNTERS, format: 2 })
+    const newer = boardInternals(board).records.of({ ...COUNTERS, format: 2 })
     await newer.write([{ id: 'newer', revision: undefined, value: { count: 2 } }])
-    const odd = board.records.of<object>({ name: 'counter', format: 1, parse: (value) => value as object })
+    const odd = boardInternals(board).records.of<object>({
+      name: 'counter',
+      format: 1,
+      parse: (value) => value as object,
+    })
     await odd.write([{ id: 'odd', revision: undefined, value: { count: 'many' } }])
     await create(board, 'plain')
-    const listed = await board.records.of(COUNTERS).list()
+    const listed = await boardInternals(board).records.of(COUNTERS).list()
     expect(listed).toMatchObject([
       { id: 'newer', error: expect.any(IncompatibleVersion) },
       { id: 'odd', error: expect.any(InvalidPosting) },
@@ -306,6 +336,6 @@ export function recordsContract({ open, expire }: Place, { keys }: { readonly ke
     ])
     const [, found] = listed
     const change = { id: 'odd', revision: found?.revision, value: { count: 1 } }
-    expect((await board.records.of(COUNTERS).write([change])).done).toBe(true)
+    expect((await boardInternals(board).records.of(COUNTERS).write([change])).done).toBe(true)
   })
 }

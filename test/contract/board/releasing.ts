@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import type { BackendCapabilities } from '../../../src/board/contract/index.ts'
 import type { JobBoard } from '../../../src/board/index.ts'
+import { boardInternals } from '../../../src/board/internal.ts'
 import { ClaimLost, Conflict, InvalidArgument, NotFound, Unclaimable } from '../../../src/core/errors.ts'
 import { rejectionOf, whenAborted, whenLost } from '../../board/events.ts'
 import { all, refresh } from '../../board/jobs.ts'
@@ -43,7 +44,7 @@ export function releasingContract({ open, openUnviewed }: Place, capabilities: B
     const [owner, operator] = await Promise.all([openUnviewed({ who: 'owner' }), openUnviewed({ who: 'operator' })])
     const job = await owner.post('flow', {})
     const claim = await owner.claim(job)
-    owner.closeUnusedView()
+    boardInternals(owner).closeUnusedView()
     const lost = whenLost(claim)
     await operator.release(await operator.find(job.ref))
     expect(await lost).toBeInstanceOf(ClaimLost)

@@ -1,6 +1,7 @@
 /** Schedules: each nominal time is posted once, whichever boards fire it, and whatever happens to them. */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type JobBoard, type ScheduleOptions, type ScheduleView, schedule } from '../../../src/board/index.ts'
+import { boardInternals } from '../../../src/board/internal.ts'
 import type { Fired } from '../../../src/board/schedules/firing.ts'
 import { SCHEDULES } from '../../../src/board/schedules/record.ts'
 import { Condition } from '../../../src/core/async/abort.ts'
@@ -46,7 +47,7 @@ class Reports {
 }
 
 async function fireOn(board: JobBoard, name: string, reports: Reports): Promise<void> {
-  const scheduler = board.scheduler({
+  const scheduler = boardInternals(board).scheduler({
     name,
     onFired: (fired) => reports.add(fired),
     onError: (error) => reports.errors.push(error),
@@ -166,7 +167,7 @@ export function schedulesContract({ open, expire }: Place): void {
     expect(await board.schedules.show('s')).toMatchObject({ state: 'waiting' })
     const [claim] = await board.claimNext()
     await claim.consume()
-    const before = board.clock.now()
+    const before = boardInternals(board).clock.now()
     await board.schedules.jobEnded('s', { uuid: claim.job.uuid })
     await reports.until(() => reports.times('s').length === 2)
     expect(reports.times('s')[1]).toBeGreaterThan(before)
@@ -245,7 +246,7 @@ export function schedulesContract({ open, expire }: Place): void {
     const board = await open()
     await board.schedules.put(declare('s', { every: '1h' }, { overlap: 'allow' }))
     const before = await board.schedules.show('s')
-    const now = board.clock.now()
+    const now = boardInternals(board).clock.now()
     const manual = await board.schedules.trigger('s', { store: { region: 'us' } })
     expect((await board.find(manual)).details).toMatchObject({
       ...{ store: { region: 'us' } },
@@ -267,10 +268,10 @@ export function schedulesContract({ open, expire }: Place): void {
     const store = { text: 'x'.repeat(100_000) }
     const options = { overlap: 'allow', catchUp: 'all' } as const
     await board.schedules.put(schedule('s', { every: '1s' }, 'report', store, options))
-    const filled = await board.schedules.backfill('s', { from: new Date(board.clock.now() - 8_000) })
+    const filled = await board.schedules.backfill('s', { from: new Date(boardInternals(board).clock.now() - 8_000) })
     expect(filled.length).toBeGreaterThanOrEqual(7)
     // As if no conductor had been there for eight seconds.
-    const schedules = board.records.of(SCHEDULES)
+    const schedules = boardInternals(board).records.of(SCHEDULES)
     const found = await schedules.get('s')
     if (!found || 'error' in found) throw new Error('the schedule cannot be read')
     const nominal = found.value.cursor - (found.value.cursor % 1_000) - 8_000
@@ -293,7 +294,7 @@ export function schedulesContract({ open, expire }: Place): void {
     for (const id of ['a', 'b', 'c']) await first.schedules.put(declare(id, { every: '1s' }, { overlap: 'allow' }))
     await reports.until(() => reports.fired.length > 0)
     await Promise.all([expire(first), expire(second)])
-    const until = second.clock.now() + 1_000
+    const until = boardInternals(second).clock.now() + 1_000
     await reports.until(() => ['a', 'b', 'c'].every((id) => (reports.times(id).at(-1) ?? 0) > until))
     for (const id of ['a', 'b', 'c']) await second.schedules.pause(id)
     for (const id of ['a', 'b', 'c']) {
@@ -309,7 +310,7 @@ export function schedulesContract({ open, expire }: Place): void {
 
   test('a schedule of a newer release is left as it is, and hides no other', async () => {
     const board = await open()
-    const newer = board.records.of({ ...SCHEDULES, format: 2 })
+    const newer = boardInternals(board).records.of({ ...SCHEDULES, format: 2 })
     await board.schedules.put(declare('old', { every: '1s' }, { overlap: 'allow' }))
     const found = await newer.get('old')
     if (!found || 'error' in found) throw new Error('the schedule cannot be read')

@@ -2,6 +2,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import type { Claim, JobBoard } from '../../../src/board/index.ts'
+import { boardInternals } from '../../../src/board/internal.ts'
 import { nextEvent, nextSession } from '../../board/events.ts'
 import { claimed, namesOn } from '../../board/jobs.ts'
 import { count } from '../../support/counts.ts'
@@ -51,7 +52,7 @@ export function viewsContract({ open, openUnviewed, expire }: Place): void {
         const posted = events.flatMap((event) => /^posted (work \d+)$/.exec(event)?.[1] ?? [])
         for (const each of posted) if (done.has(each)) expect(events).toContain(`consumed ${each}`)
       }
-      board.closeUnusedView()
+      boardInternals(board).closeUnusedView()
       expect(board.jobCount).toBeUndefined()
       await (await claimed(other, early)).consume()
       kept = await claimed(other, before)

@@ -10,6 +10,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { JobBoard } from '../../../src/board/api/job-board.ts'
 import { MemoryBackend, MemorySpace } from '../../../src/board/backends/memory/index.ts'
 import type { Claim, Job } from '../../../src/board/index.ts'
+import { boardInternals } from '../../../src/board/internal.ts'
 import { LimitReached, NotFound, Timeout } from '../../../src/core/errors.ts'
 import type { Duration } from '../../../src/core/time.ts'
 import { ManualClock } from '../../../src/testing/hand-clock.ts'
@@ -297,7 +298,7 @@ test('on memory, with a clock that is turned', { timeout: count({ test: 180_000,
       const backends = Array.from({ length: BOARDS }, () => new MemoryBackend({ uri: 'memory:', space }))
       const boards = backends.map((backend) => new JobBoard(backend))
       for (const each of boards) {
-        await each.open()
+        await boardInternals(each).open()
         await each.view()
       }
       try {

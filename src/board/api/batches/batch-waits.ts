@@ -4,8 +4,8 @@ import { keepAlive } from '../../../core/async/lifecycle.ts'
 import { NotConnected, Timeout } from '../../../core/errors.ts'
 import { withinTime } from '../../../core/time.ts'
 import type { BackendBatches } from '../../contract/index.ts'
+import type { WaitOptions } from '../../jobs/job.ts'
 import { type StoredBatch, toBatchState } from '../../model/job-batch.ts'
-import type { WaitOptions } from '../options.ts'
 
 /** The pause between two reads of a batch for which the backend gives hints. */
 const WATCHED_PAUSE_MS = 10_000

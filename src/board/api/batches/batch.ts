@@ -5,7 +5,10 @@ import type { Logger } from '../../../core/log.ts'
 import { assertOptions } from '../../../core/options.ts'
 import { toDate } from '../../../core/time.ts'
 import type { Flow } from '../../../flow/index.ts'
+import { assertCancelOptions, type CancelOptions, NO_REASON } from '../../claims/claim-options.ts'
 import type { BatchChange } from '../../contract/index.ts'
+import { assertWaitOptions, type WaitOptions } from '../../jobs/job.ts'
+import type { TrashedJob } from '../../jobs/trashed-job.ts'
 import {
   type BatchCounts,
   type BatchDefinition,
@@ -17,11 +20,9 @@ import {
 } from '../../model/job-batch.ts'
 import { POST_OPTIONS, type PostOptions } from '../../model/posting.ts'
 import { sealIfLarge, unseal } from '../../model/sealed.ts'
-import { assertCancelOptions, assertWaitOptions, type CancelOptions, NO_REASON, type WaitOptions } from '../options.ts'
 import { type PostManyOptions, type PostManyResult, postMany, type TypedPostItem } from '../posting/post-many.ts'
 import type { PostedJob } from '../posting/posted-job.ts'
 import type { Poster } from '../posting/poster.ts'
-import type { TrashedJob } from '../trashed-job.ts'
 import type { BatchWaits } from './batch-waits.ts'
 
 /** The progress of a batch. `done`, `failed` and `open` are numbers of jobs, and `total` is their sum. */

@@ -5,7 +5,7 @@ import { Meter } from '../../../core/metrics.ts'
 import type { Span, TraceContext } from '../../../core/tracing.ts'
 import type { AnyFlow } from '../../../flow/index.ts'
 import type { Telemetry } from '../../../telemetry/index.ts'
-import type { Job } from '../job.ts'
+import type { Job } from '../../jobs/job.ts'
 
 /** A job as `post` returns it: see `PostedJob`. */
 type Recorded = Pick<Job, 'uuid' | 'details'> & { readonly created: boolean }

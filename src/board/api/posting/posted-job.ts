@@ -1,10 +1,10 @@
 /** A job as `post` returns it: the job, and whether this post has created it. */
 import { defined } from '../../../core/options.ts'
+import type { ExpectedPost } from '../../jobs/expected-post.ts'
+import { Job } from '../../jobs/job.ts'
 import type { JobEntry } from '../../model/entry.ts'
 import type { KeyTakenReason } from '../../model/key.ts'
 import type { Posting } from '../../model/posting.ts'
-import { Job } from '../job.ts'
-import type { ExpectedPost } from './expected-job.ts'
 import type { TakenJob } from './taken-key.ts'
 
 /** A job as `post` returns it. */

@@ -1,6 +1,7 @@
 /** Reads the gauges of one board: jobs from the view, without a request; the rest by few requests, which not every scrape repeats. */
 import type { JobBoard } from '../../../board/index.ts'
 import type { JobsSurvey } from '../../../board/internal.ts'
+import { boardInternals } from '../../../board/internal.ts'
 import { abortAfter, followSignals, rejectOnAbort } from '../../../core/async/abort.ts'
 import { NotConnected, Timeout, UnsupportedCapability } from '../../../core/errors.ts'
 import { NameLimit } from '../../../core/metrics.ts'
@@ -117,7 +118,7 @@ export class GaugeReader implements Disposable {
     this.#set(sink, 'jobboard_board_complete', isComplete ? 1 : 0, { part: 'jobs' })
     const counts = new Map<string, { readonly flow: string; readonly state: string; count: number }>()
     const oldest = new Map<string, number>()
-    const now = this.#board.now
+    const now = boardInternals(this.#board).now
     for (const [name, survey] of flows) {
       const flow = this.#flows.limit(name)
       for (const [state, count] of Object.entries(survey.counts)) {
@@ -162,7 +163,7 @@ export class GaugeReader implements Disposable {
       this.#viewing = undefined
       throw error
     }
-    return this.#board.survey()
+    return boardInternals(this.#board).survey()
   }
 
   async #readTrash(max: number): Promise<Trash> {

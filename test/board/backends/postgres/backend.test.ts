@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, vi } from 'vitest'
 import { JobBoard } from '../../../../src/board/api/job-board.ts'
 import { PostgresBackend } from '../../../../src/board/backends/postgres/backend.ts'
 import { openBoard, type SqlClient } from '../../../../src/board/index.ts'
+import { boardInternals } from '../../../../src/board/internal.ts'
 import {
   AccessDenied,
   InvalidArgument,
@@ -419,7 +420,7 @@ describe('a followed job', () => {
   async function follower(place: PostgresPlace): Promise<{ backend: PostgresBackend; board: JobBoard }> {
     const backend = backendAt(place)
     const board = new JobBoard(backend, { who: 'follower' })
-    await board.open()
+    await boardInternals(board).open()
     return { backend, board }
   }
 
@@ -495,7 +496,7 @@ describe('a followed job', () => {
     await place.query('SELECT pg_terminate_backend(backend) FROM @.sessions WHERE id = $1', [session])
     await gone
     view[Symbol.dispose]()
-    board.closeUnusedView()
+    boardInternals(board).closeUnusedView()
     await back
     const last = 'SELECT query FROM pg_stat_activity a JOIN @.sessions s ON s.backend = a.pid WHERE s.id = $1'
     await vi.waitFor(async () => {
@@ -561,7 +562,7 @@ function backendAt(place: PostgresPlace, options: { readonly listen?: boolean } 
 
 async function deafBoard(place: PostgresPlace): Promise<JobBoard> {
   const opened = new JobBoard(backendAt(place, { listen: false }), { who: 'deaf' })
-  await opened.open()
+  await boardInternals(opened).open()
   await opened.view()
   return opened
 }

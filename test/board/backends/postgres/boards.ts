@@ -1,7 +1,7 @@
 /** Places for boards on Postgres, each a schema of its own, with what tests do to them behind the boards' backs. */
 import { randomUUID } from 'node:crypto'
-import { Job } from '../../../../src/board/api/job.ts'
 import { type JobBoard, type OpenBoardOptions, openBoard } from '../../../../src/board/index.ts'
+import { Job } from '../../../../src/board/jobs/job.ts'
 import { parseUri } from '../../../../src/core/uri.ts'
 import { PostgresPool, parsePostgresLocation } from '../../../../src/postgres/index.ts'
 import type { BoardBackend, BoardPlace } from '../../../contract/board.ts'

@@ -1,6 +1,7 @@
 /** Subscriptions of a board on Redis: begun and ended on their own client, and hints about followed jobs. */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type JobBoard, openBoard } from '../../../../src/board/index.ts'
+import { boardInternals } from '../../../../src/board/internal.ts'
 import { encode } from '../../../../src/core/codec.ts'
 import { startProxy } from '../../../support/proxy.ts'
 import { type RedisServer, startRedis } from '../../../support/redis.ts'
@@ -42,7 +43,7 @@ test('a board that is not viewed any more receives nothing, and has one connecti
       expect(await subscribers(place)).toBe(1)
       expect(await connections()).toBe(alone + 1)
     }
-    board.closeUnusedView()
+    boardInternals(board).closeUnusedView()
     await vi.waitFor(async () => expect([await subscribers(place), await connections()]).toEqual([0, alone]), 60_000)
   }
   await board.post('flow', {})
@@ -61,7 +62,7 @@ test('a user without the right to unsubscribe keeps its connection', async () =>
   const job = await board.post('flow', {})
   const ended = job.wait()
   await board.view().then((view) => view[Symbol.dispose]())
-  board.closeUnusedView()
+  boardInternals(board).closeUnusedView()
   await (await worker.claim(job)).consume()
   expect(await ended).toBe('COMPLETE')
   await board.view().then((view) => view[Symbol.dispose]())
@@ -95,7 +96,7 @@ test('a subscription that is given up while its connection is replaced is not be
   proxy.resetAll()
   await gone
   view[Symbol.dispose]()
-  board.closeUnusedView()
+  boardInternals(board).closeUnusedView()
   const back = nextConnection(board)
   proxy.mode = 'pass'
   await back

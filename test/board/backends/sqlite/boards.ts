@@ -7,6 +7,7 @@ import { JobBoard } from '../../../../src/board/api/job-board.ts'
 import { SqliteBackend } from '../../../../src/board/backends/sqlite/backend.ts'
 import { sqliteBackend } from '../../../../src/board/backends/sqlite/index.ts'
 import type { OpenBoardOptions } from '../../../../src/board/index.ts'
+import { boardInternals } from '../../../../src/board/internal.ts'
 import { parseUri } from '../../../../src/core/uri.ts'
 import { openDatabase, type Row, type SqliteValue } from '../../../../src/sqlite/driver.ts'
 import { isBusy } from '../../../../src/sqlite/errors.ts'
@@ -42,7 +43,7 @@ export async function sqlitePlace({ parameters = '' }: { readonly parameters?: s
     const backend = sqliteBackend(parseUri(uri(), 'board'), { who })
     const board = new JobBoard(backend, { who, ...rest })
     if (backend instanceof SqliteBackend) backends.set(board, backend)
-    await board.open()
+    await boardInternals(board).open()
     return board
   }
   const query: SqlitePlace['query'] = (sql, ...values) =>

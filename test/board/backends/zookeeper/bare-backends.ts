@@ -4,6 +4,7 @@ import { ZooKeeperBackend } from '../../../../src/board/backends/zookeeper/backe
 import { Layout } from '../../../../src/board/backends/zookeeper/store/layout.ts'
 import type { ZooKeeperBackendOptions } from '../../../../src/board/backends/zookeeper/store/options.ts'
 import type { BackendSink, BoardChange } from '../../../../src/board/contract/index.ts'
+import { boardInternals } from '../../../../src/board/internal.ts'
 import { makePosting, type Posting, type PostOptions } from '../../../../src/board/model/posting.ts'
 import type { ZooKeeperPlace } from '../../boards.ts'
 
@@ -21,7 +22,7 @@ export async function boardAt(
 ): Promise<JobBoard> {
   const { who, ...rest } = options
   const board = new JobBoard(backendAt(place, rest), who === undefined ? {} : { who })
-  await board.open()
+  await boardInternals(board).open()
   await board.view()
   return board
 }

@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect } from 'vitest'
+import { boardInternals } from '../../../../src/board/internal.ts'
 import { PayloadTooLarge } from '../../../../src/core/errors.ts'
 import { input, linear, openBoard, openPersistence, startConductor, task } from '../../../../src/index.ts'
 import { RequestTooLarge } from '../../../../src/zookeeper/index.ts'
@@ -131,7 +132,7 @@ variant.skipIf(!zookeeperHosts)(
       await board.post('flow', {}, { name: 'small' })
       const [small] = await claiming
       expect(small?.job.name).toBe('small')
-      expect(board.claimFault).toBeUndefined()
+      expect(boardInternals(board).claimFault).toBeUndefined()
       await second.kill()
       await first.restart()
       const [claim] = await board.claimNext()

@@ -1,5 +1,6 @@
 /** A subscription that fails in its second step, because the gate cannot be read: it leaves nothing behind. */
 import { describe, expect, test } from 'vitest'
+import { boardInternals } from '../../../../src/board/internal.ts'
 import { AccessDenied } from '../../../../src/core/errors.ts'
 import { ACL, PERMISSION } from '../../../../src/zookeeper/index.ts'
 import { zookeeperHosts } from '../../../support/namespace.ts'
@@ -53,7 +54,7 @@ describe.skipIf(!zookeeperHosts)('a subscription for which the gate cannot be re
       const reported = nextEvent(board, 'error')
       expect(await rejectionOf(board.view())).toBeInstanceOf(AccessDenied)
       expect((await reported).error).toBeInstanceOf(Error)
-      board.closeUnusedView()
+      boardInternals(board).closeUnusedView()
     }
     using _view = await board.view()
     const history = recordEvents(board)

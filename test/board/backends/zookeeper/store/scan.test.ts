@@ -4,6 +4,7 @@ import { JobBoard } from '../../../../../src/board/api/job-board.ts'
 import { ZooKeeperBackend } from '../../../../../src/board/backends/zookeeper/backend.ts'
 import { Layout } from '../../../../../src/board/backends/zookeeper/store/layout.ts'
 import type { ZooKeeperBackendOptions } from '../../../../../src/board/backends/zookeeper/store/options.ts'
+import { boardInternals } from '../../../../../src/board/internal.ts'
 import { OPCODE } from '../../../../../src/zookeeper/protocol/opcodes.ts'
 import { zookeeperHosts } from '../../../../support/namespace.ts'
 import { type FrameRecorder, recordFrames } from '../../../../support/overhearing.ts'
@@ -81,7 +82,7 @@ describe.skipIf(!zookeeperHosts)('a change whose event was lost', () => {
     // Longer than what happens before the read takes: a second listing would say how the job ended.
     const backend = new SlowReader({ uri: place.uri, hosts, layout: new Layout(place.path), scanPeriod: '500ms' })
     await using board = new JobBoard(backend)
-    await board.open()
+    await boardInternals(board).open()
     await board.view()
     await using other = await place.open()
     await other.post('flow', {}, { name: 'doomed' })

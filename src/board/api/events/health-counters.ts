@@ -1,6 +1,6 @@
 /** Counts faults with which a board still works: notifications that do not arrive, and Postgres backends that do not end. */
-import type { Logger } from '../../core/log.ts'
-import type { HealthEvent } from '../contract/index.ts'
+import type { Logger } from '../../../core/log.ts'
+import type { HealthEvent } from '../../contract/index.ts'
 import type { ErrorReporter } from './events.ts'
 
 /** The number of periods in a row without any notification after which notifications count as missing. */

@@ -4,8 +4,9 @@ import { abortAfter, followSignals, rejectOnAbort } from '../../core/async/abort
 import { keepAlive } from '../../core/async/lifecycle.ts'
 import { InvalidArgument, NotFound, Timeout } from '../../core/errors.ts'
 import { toReference } from '../../core/job-reference.ts'
+import { assertOptions } from '../../core/options.ts'
 import type { JobState } from '../../core/states.ts'
-import { toDate } from '../../core/time.ts'
+import { type Duration, toDate } from '../../core/time.ts'
 import { type Attempt, toAttempts } from '../model/attempts.ts'
 import type { Priority } from '../model/claim-order.ts'
 import type { DependencyEnd } from '../model/dependencies.ts'
@@ -15,8 +16,20 @@ import { toLimitCosts } from '../model/limits.ts'
 import type { Details, Posting, Size } from '../model/posting.ts'
 import type { Resources } from '../model/resources.ts'
 import { isDropped, isSealed, unseal } from '../model/sealed.ts'
-import { assertWaitOptions, type WaitOptions } from './options.ts'
-import type { ExpectedPost } from './posting/expected-job.ts'
+import type { ExpectedPost } from './expected-post.ts'
+
+/** Options of a wait. */
+export interface WaitOptions {
+  /** The longest wait; unlimited by default. */
+  readonly timeout?: Duration
+  /** The signal that ends the wait; its reason is thrown. */
+  readonly signal?: AbortSignal
+}
+
+/** @throws InvalidArgument */
+export function assertWaitOptions(options: WaitOptions): void {
+  assertOptions(options, { timeout: true, signal: true }, 'wait')
+}
 
 /**
  * A job as this board knows it: its posting, its state, and a method to wait for its end. Its properties are read from memory. Reading

@@ -1,14 +1,15 @@
 /** Callers that wait for jobs on a busy board: they stop receiving its changes, and find what stays. */
 import { randomUUID } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, vi } from 'vitest'
-import { JobBoard } from '../../../src/board/api/job-board.ts'
-import { MemoryBackend, memorySpace } from '../../../src/board/backends/memory/index.ts'
-import { ChangeBudget } from '../../../src/board/claims/change-budget.ts'
-import type { Posting } from '../../../src/board/model/posting.ts'
-import { createDeferred, type Deferred } from '../../../src/core/async/abort.ts'
-import { usual as test, variant } from '../../variant.ts'
-import { rejectionOf } from '../events.ts'
-import { overrideRole } from '../override-role.ts'
+import { JobBoard } from '../../../../src/board/api/job-board.ts'
+import { MemoryBackend, memorySpace } from '../../../../src/board/backends/memory/index.ts'
+import { ChangeBudget } from '../../../../src/board/claims/waiting/change-budget.ts'
+import { boardInternals } from '../../../../src/board/internal.ts'
+import type { Posting } from '../../../../src/board/model/posting.ts'
+import { createDeferred, type Deferred } from '../../../../src/core/async/abort.ts'
+import { usual as test, variant } from '../../../variant.ts'
+import { rejectionOf } from '../../events.ts'
+import { overrideRole } from '../../override-role.ts'
 
 /** More jobs than the budget of a waiting process allows. */
 const MANY = 2_400
@@ -71,7 +72,7 @@ async function openBoards() {
   const backend = new ObservedBackend({ uri: `memory:${name}`, space })
   const waiting = new JobBoard(backend, { who: 'waiting' })
   const busy = new JobBoard(new MemoryBackend({ uri: `memory:${name}`, space }), { who: 'busy' })
-  await Promise.all([waiting.open(), busy.open()])
+  await Promise.all([boardInternals(waiting).open(), boardInternals(busy).open()])
   return {
     ...{ backend, waiting, busy },
     postMany: () => Promise.all(Array.from({ length: MANY }, () => busy.post('flow', {}, { name: 'other' }))),

@@ -1,17 +1,17 @@
 /** Routes the reports of the backend to the view, the claims, the entities and the listeners, and keeps the newest state. */
 
-import type { ClaimManager } from '../claims/claim-manager.ts'
-import type { BackendSink, BoardSessionEvent, SessionState } from '../contract/index.ts'
-import type { BoardRecords } from '../records/board-records.ts'
-import type { LiveView } from '../view/live-view.ts'
-import type { BatchWaits } from './batches/batch-waits.ts'
-import type { EntityRegistry } from './entity-registry.ts'
+import type { ClaimParts } from '../../claims/assemble-claims.ts'
+import type { BackendSink, BoardSessionEvent, SessionState } from '../../contract/index.ts'
+import type { BoardRecords } from '../../records/board-records.ts'
+import type { EntityRegistry } from '../../records/entity-registry.ts'
+import type { LiveView } from '../../view/live-view.ts'
+import type { BatchWaits } from '../batches/batch-waits.ts'
 import type { ErrorReporter } from './events.ts'
 import type { HealthCounters } from './health-counters.ts'
 
 export interface BackendEventRouterOptions {
   readonly view: LiveView
-  readonly claims: ClaimManager
+  readonly claims: Pick<ClaimParts, 'session' | 'held' | 'settler'>
   readonly entities: EntityRegistry
   readonly records: BoardRecords
   /** The board, for the log. */
@@ -45,7 +45,7 @@ export class BackendEventRouter {
       batchChanged: (uuid) => batches.onHint(uuid),
       records: (names) => records.onHints(names),
       jobCount: (jobs) => view.setJobCount(jobs),
-      doomed: (ids) => claims.doomed.add(ids),
+      doomed: (ids) => claims.settler.doomed.add(ids),
       mayExist: (uuid) => view.mayContain(uuid),
       paused: (paused) => this.#pausedChanged(paused),
       session: (event) => this.#sessionChanged(event),
@@ -66,18 +66,19 @@ export class BackendEventRouter {
   #pausedChanged(paused: boolean): void {
     const { claims, view } = this.#options
     this.#paused = paused
-    claims.pausedChanged(paused)
+    claims.session.pausedChanged(paused)
     view.changed.notify()
   }
 
   #sessionChanged(event: BoardSessionEvent): void {
-    const { claims, view, entities, errorReporter, onError } = this.#options
+    const { claims, view, entities, errorReporter, onError, uri } = this.#options
     this.#session = event
-    claims.sessionChanged(event)
+    claims.session.sessionChanged(event)
+    if (event.state === 'lost' || event.state === 'closed') claims.held.loseAll(`the session with ${uri} is over`)
     if (event.state === 'connected') {
       entities.sessionStarted(event.session).catch(onError)
     }
-    errorReporter.stateChanged(event, this.#options.uri)
+    errorReporter.stateChanged(event, uri)
     view.changed.notify()
   }
 }

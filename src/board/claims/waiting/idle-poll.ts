@@ -5,13 +5,13 @@
  * unclaimed, and a posting that is not accepted is not read again. The longer a look takes, the rarer looks are: on a long board each lists
  * many jobs, and on a board with a backlog each reads many postings.
  */
-import { monotonic, sleep } from '../../core/time.ts'
-import type { Backend, UnclaimedJobs } from '../contract/index.ts'
-import type { ClaimOrderKey } from '../model/claim-order.ts'
-import { isDoomed } from '../model/dependencies.ts'
-import type { Posting } from '../model/posting.ts'
-import { dueTime } from '../queue/queue.ts'
-import { ReadSize } from '../view/content-reader.ts'
+import { monotonic, sleep } from '../../../core/time.ts'
+import type { Backend, UnclaimedJobs } from '../../contract/index.ts'
+import type { ClaimOrderKey } from '../../model/claim-order.ts'
+import { isDoomed } from '../../model/dependencies.ts'
+import type { Posting } from '../../model/posting.ts'
+import { dueTime } from '../../queue/queue.ts'
+import { ReadSize } from '../../view/content-reader.ts'
 
 /** The number of jobs in one read of a board that is read in parts. */
 const JOBS_PER_PART = 1_000

@@ -4,7 +4,7 @@
  * Every change of a board reaches every process that views it. On a busy board, many conductors without work cost the servers more
  * than the jobs do. So a process has a budget of changes, a token bucket: it refills with time, and a claim fills it up.
  */
-import { monotonic } from '../../core/time.ts'
+import { monotonic } from '../../../core/time.ts'
 
 export interface ChangeBudgetOptions {
   /** The number of changes that may be received at once. About five belong to one job. */

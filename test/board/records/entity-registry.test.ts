@@ -1,6 +1,6 @@
 /** The order of the writes of one entity, when an update meets another write. */
 import { expect, test } from 'vitest'
-import { EntityRegistry, type EntityRegistryOptions } from '../../../src/board/api/entity-registry.ts'
+import { EntityRegistry, type EntityRegistryOptions } from '../../../src/board/records/entity-registry.ts'
 import { createDeferred, type Deferred } from '../../../src/core/async/abort.ts'
 import { NotConnected } from '../../../src/core/errors.ts'
 import { rejectionOf } from '../events.ts'

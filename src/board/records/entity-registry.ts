@@ -1,10 +1,10 @@
 /** The entities that this board object registers, registered again in each new session. */
 import { retryUntilAborted } from '../../core/async/retry.ts'
-import { asError, Duplicate, JobboardError, NotConnected, NotFound } from '../../core/errors.ts'
+import { asError, Duplicate, InvalidArgument, JobboardError, NotConnected, NotFound } from '../../core/errors.ts'
+import { nameFault } from '../../core/texts.ts'
 import { newUuid } from '../../core/uuid.ts'
 import type { BackendEntities, Entity } from '../contract/index.ts'
 import { assertMetadata } from '../model/entity-metadata.ts'
-import { assertEntity } from './options.ts'
 
 /** A participant that is shown on the board until it is disposed. */
 export interface RegisteredEntity extends AsyncDisposable {
@@ -140,4 +140,32 @@ export class EntityRegistry {
   #isCurrent({ entity, written, session }: RegistryEntry): boolean {
     return entity === written && session === this.#session
   }
+}
+
+/** Returns the living entities of a kind, of all processes. @throws InvalidArgument, NotConnected */
+export async function listEntities(kind: string, entities: Pick<BackendEntities, 'list'>): Promise<Entity[]> {
+  assertKind(kind)
+  return entities.list(kind)
+}
+
+/** Checks an entity that a caller registers. @throws InvalidArgument */
+function assertEntity(entity: Omit<Entity, 'instance'>): void {
+  const { kind, name, metadata }: Partial<Entity> = Object(entity)
+  const example = "as in registerEntity({ kind: 'worker', name: 'one', metadata: {} })"
+  if (!isName(kind) || !isName(name))
+    throw new InvalidArgument(`registerEntity: kind and name must be non-empty strings, ${example}`)
+  const fault = nameFault(kind) ?? nameFault(name)
+  if (fault !== undefined) throw new InvalidArgument(`registerEntity: kind or name ${fault}`)
+  if (typeof metadata !== 'object' || metadata === null || Array.isArray(metadata))
+    throw new InvalidArgument(`registerEntity: metadata must be an object, ${example}`)
+}
+
+/** Checks the kind of entities that a caller lists. @throws InvalidArgument */
+function assertKind(kind: unknown): void {
+  if (!isName(kind))
+    throw new InvalidArgument("entities: kind must be a non-empty string, as in board.entities('conductor')")
+}
+
+function isName(value: unknown): value is string {
+  return typeof value === 'string' && value !== ''
 }

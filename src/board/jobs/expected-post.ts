@@ -2,11 +2,11 @@
  * Finds out whether a job that was posted in a transaction of the caller's own is on the board. Boards emit nothing about a
  * transaction that is rolled back, so without this a wait for such a job would never end.
  */
-import { followSignals } from '../../../core/async/abort.ts'
-import { NotConnected, NotFound } from '../../../core/errors.ts'
-import { backoffDelay, sleep, systemClock } from '../../../core/time.ts'
-import type { Backend, TransactionState } from '../../contract/index.ts'
-import type { JobEntry } from '../../model/entry.ts'
+import { followSignals } from '../../core/async/abort.ts'
+import { NotConnected, NotFound } from '../../core/errors.ts'
+import { backoffDelay, sleep, systemClock } from '../../core/time.ts'
+import type { Backend, TransactionState } from '../contract/index.ts'
+import type { JobEntry } from '../model/entry.ts'
 
 /** The pauses between two looks at a transaction that is still open: short at first, since most are committed at once. */
 const POLL_BACK_OFF_MS = { first: 50, max: 2_000, jitter: 'none' } as const

@@ -1,11 +1,11 @@
 /** The events of a board, and the reporter that logs errors of background work and of listeners and emits `error`. */
-import { asError } from '../../core/errors.ts'
-import { Emitter } from '../../core/events.ts'
-import { describeError } from '../../core/failure.ts'
-import type { Logger } from '../../core/log.ts'
-import { defined } from '../../core/options.ts'
-import type { SessionState } from '../contract/index.ts'
-import type { Job } from './job.ts'
+import { asError } from '../../../core/errors.ts'
+import { Emitter } from '../../../core/events.ts'
+import { describeError } from '../../../core/failure.ts'
+import type { Logger } from '../../../core/log.ts'
+import { defined } from '../../../core/options.ts'
+import type { SessionState } from '../../contract/index.ts'
+import type { Job } from '../../jobs/job.ts'
 
 /** An event of a job, caused by any board object. */
 export interface JobEvent {

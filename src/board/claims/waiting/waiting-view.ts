@@ -17,16 +17,16 @@
  * - while anything else in the process needs the view, because the process receives the changes anyway;
  * - while the view contains a due job that a caller accepts: it waits for other jobs, and only changes show when it can be claimed.
  */
-import { type FollowingSignal, followSignals, rejectOnAbort } from '../../core/async/abort.ts'
-import { RecurringError } from '../../core/async/recurring-error.ts'
-import { asError, NotConnected } from '../../core/errors.ts'
-import { monotonic } from '../../core/time.ts'
-import type { Backend } from '../contract/index.ts'
-import type { Posting } from '../model/posting.ts'
-import { dueTime } from '../queue/queue.ts'
-import type { LiveView } from '../view/live-view.ts'
+import { type FollowingSignal, followSignals, rejectOnAbort } from '../../../core/async/abort.ts'
+import { RecurringError } from '../../../core/async/recurring-error.ts'
+import { asError, NotConnected } from '../../../core/errors.ts'
+import { monotonic } from '../../../core/time.ts'
+import type { Backend } from '../../contract/index.ts'
+import type { Posting } from '../../model/posting.ts'
+import { dueTime } from '../../queue/queue.ts'
+import type { LiveView } from '../../view/live-view.ts'
+import type { DoomedJobs } from '../doomed-jobs.ts'
 import { ChangeBudget } from './change-budget.ts'
-import type { DoomedJobs } from './doomed-jobs.ts'
 import { IdlePoll } from './idle-poll.ts'
 
 /**
@@ -41,7 +41,7 @@ const NO_POLLING_MS = { notConnected: 5_000, failed: 60_000 } as const
 export interface WaitingViewOptions {
   readonly backend: Backend
   readonly view: LiveView
-  readonly claims: { readonly doomed: Pick<DoomedJobs, 'add'> }
+  readonly doomed: Pick<DoomedJobs, 'add'>
   /** Fires when the board is closed. */
   readonly signal: AbortSignal
   readonly onError: (error: Error) => void
@@ -213,11 +213,11 @@ export class WaitingView {
 
   /** Never rejects. After an error the view is opened, which reports its own errors and tries again. */
   async #pollUntilOver({ signal }: FollowingSignal): Promise<void> {
-    const { backend, view, claims, onError } = this.#options
+    const { backend, view, doomed, onError } = this.#options
     const rejected = this.#rejectedIds()
     const poll = new IdlePoll({
       ...{ backend, rejected, accepts: (posting) => this.#isAccepted(posting) },
-      onDoomed: (id) => claims.doomed.add([id]),
+      onDoomed: (id) => doomed.add([id]),
     })
     const leastMs = Math.max(POLL_MS.least, this.#budget.refillMs)
     const pollMs = Math.min(POLL_MS.most, leastMs + rejected.length * POLL_MS.perRejected)

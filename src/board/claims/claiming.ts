@@ -1,0 +1,231 @@
+/** Claims chosen jobs, each in one transaction of the backend. */
+import { LimitReached, LimitsChanged, type NotConnected, Unclaimable } from '../../core/errors.ts'
+import { catchError, type Result, toFailed } from '../../core/result.ts'
+import type { Backend, ClaimGrant, ClaimRequest } from '../contract/index.ts'
+import { Job } from '../jobs/job.ts'
+import type { LimitBook } from '../limits/limit-book.ts'
+import { beginAttempt, exceededLimit } from '../model/attempts.ts'
+import { isDoomed } from '../model/dependencies.ts'
+import type { JobEntry, QueueEntry } from '../model/entry.ts'
+import { canExpire, expiryReason } from '../model/expiry.ts'
+import { hasDroppedDetails, type Posting } from '../model/posting.ts'
+import type { LiveView } from '../view/live-view.ts'
+import type { Canceller } from './cancelling.ts'
+import { type Candidate, sortCandidates } from './candidates.ts'
+import type { JobChooser } from './choosing.ts'
+import { Claim } from './claim.ts'
+import type { ClaimSession } from './claim-session.ts'
+import { noAnswerError } from './given-job.ts'
+import type { HeldClaims } from './held-claims.ts'
+import type { Incarnation } from './incarnation.ts'
+import type { RejectedClaims } from './rejected-claims.ts'
+import type { SafeAccept } from './safe-accept.ts'
+import type { Settler } from './settling.ts'
+
+export interface JobClaimerOptions {
+  readonly backend: Backend
+  readonly view: LiveView
+  readonly limits: LimitBook
+  readonly who: string
+  readonly session: Pick<ClaimSession, 'begin' | 'end' | 'whenAlive'>
+  readonly incarnation: Incarnation
+  readonly held: HeldClaims
+  readonly settler: Settler
+  readonly canceller: Pick<Canceller, 'deliverEarlier'>
+  readonly chooser: JobChooser
+  readonly rejected: RejectedClaims
+  readonly safeAccept: SafeAccept
+}
+
+/** Claims the jobs that were chosen for one board object. */
+export class JobClaimer {
+  readonly #options: JobClaimerOptions
+  readonly #noAnswer: { readonly error: NotConnected }
+
+  constructor(options: JobClaimerOptions) {
+    this.#options = options
+    this.#noAnswer = { error: noAnswerError(options.backend) }
+  }
+
+  /** Claims a reserved job. */
+  async claim(place: QueueEntry): Promise<Result<Claim>> {
+    return (await this.#claimAll([place]))[0] ?? this.#noAnswer
+  }
+
+  /** Claims a reserved job; resolves with undefined if the claim was refused. */
+  async claimReserved(place: QueueEntry): Promise<Claim | undefined> {
+    const [claim] = await this.claimAllReserved([place])
+    return claim
+  }
+
+  /** Claims the reserved jobs that `accept` accepts. Jobs whose claims were refused are missing in the result. */
+  async claimAllReserved(places: readonly QueueEntry[], accept?: (posting: Posting) => boolean): Promise<Claim[]> {
+    const results = await this.#claimAll(places, accept)
+    return results.flatMap((result) => ('value' in result ? [result.value] : []))
+  }
+
+  async #claimAll(places: readonly QueueEntry[], accept?: (posting: Posting) => boolean): Promise<Result<Claim>[]> {
+    const { view, session, incarnation, held, chooser, rejected } = this.#options
+    chooser.requested(places)
+    session.begin(places)
+    using _view = view.hold()
+    incarnation.start()
+    try {
+      const results = await this.#claimWithinLimits(places, accept)
+      chooser.recordResults(results)
+      return results
+    } finally {
+      chooser.answered(places)
+      held.freeSuspectPlaces(places.map(({ entry }) => entry))
+      view.queue.endTrials(places)
+      rejected.release(places)
+      session.end(places)
+    }
+  }
+
+  /** Claims the jobs. Jobs over a limit are trashed instead. An error of one job does not affect the others. */
+  async #claimWithinLimits(
+    places: readonly QueueEntry[],
+    accept?: (posting: Posting) => boolean,
+  ): Promise<Result<Claim>[]> {
+    const { incarnation, backend, rejected } = this.#options
+    const { within: claimable, over, refused } = await sortCandidates(places, { incarnation, backend })
+    const within = accept ? claimable.filter((candidate) => this.#isAcceptedWhole(candidate, accept)) : claimable
+    const [claimed, discarded] = await Promise.all([
+      this.#claimEach(within),
+      Promise.all(over.map((candidate) => this.#discard(candidate).catch(toFailed))),
+    ])
+    const results = [...claimed, ...discarded, ...refused.map(({ error }) => ({ error }))]
+    const tried = [...within, ...over, ...refused]
+    for (const [index, { place }] of tried.entries()) {
+      const result = results[index]
+      if (result && 'error' in result) rejected.rejected(place, result.error)
+      else rejected.granted(place)
+    }
+    return results
+  }
+
+  /** Returns whether `accept` accepts the whole posting of a job that was chosen without its details. */
+  #isAcceptedWhole({ place, posting }: Candidate, accept: (posting: Posting) => boolean): boolean {
+    const { safeAccept } = this.#options
+    if (posting === place.stored.posting || !hasDroppedDetails(place.stored)) return true
+    if (safeAccept.accepts(accept, posting)) return true
+    safeAccept.decline(accept, place.stored.posting)
+    return false
+  }
+
+  /** Trashes a job that may not be claimed. Returns the error that says why. */
+  async #discard({ place: { entry, stored }, posting }: Candidate): Promise<Result<Claim>> {
+    const { settler } = this.#options
+    const { id, revision } = stored
+    if (entry.cancelRequested && isDoomed(posting)) {
+      await settler.doomed.end(id)
+      return { error: new Unclaimable(`job ${posting.uuid} was trashed: a job on which it depends is in the trash`) }
+    }
+    const limit = exceededLimit(posting) ?? (canExpire(posting) ? expiryReason(posting) : 'over a limit')
+    const { cancelRequested } = entry
+    await settler.discard(entry, { id, revision, posting, cancelRequested, reason: limit })
+    return { error: new Unclaimable(`job ${posting.uuid} was trashed: ${limit}`) }
+  }
+
+  /** Claims each job in one transaction; the requests are sent together. */
+  async #claimEach(candidates: readonly Candidate[]): Promise<Result<Claim>[]> {
+    if (candidates.length === 0) return []
+    const { limits: book, backend, who, incarnation } = this.#options
+    await book.open('view')
+    // The post and the end of the job go by this clock, too: with another one, the run could begin before the post.
+    const at = new Date(backend.clock.now())
+    const attempt = { who, at, incarnation: incarnation.id }
+    const places = candidates.map(({ place }) => place)
+    // Each request has its own try block: a posting to which no attempt can be added must not prevent the other claims.
+    const prepared = candidates.map(({ place, posting }) =>
+      catchError<ClaimRequest>(() => {
+        const { id, revision } = place.stored
+        const limits = book.limitsOf(posting, { isCancelled: place.entry.cancelRequested })
+        return { id, revision, who, posting: beginAttempt(posting, attempt), ...(limits ? { limits } : {}) }
+      }),
+    )
+    const requests = prepared.flatMap((request) => ('value' in request ? [request.value] : []))
+    const answers = await this.#requestClaims(requests)
+    const claimed = places.map(({ entry }, index): Result<Claim> => {
+      const request = prepared[index]
+      if (!request || 'error' in request) return request ?? this.#noAnswer
+      const answer = answers.get(request.value) ?? this.#noAnswer
+      return 'error' in answer ? answer : catchError(() => this.#createClaim(entry, request.value, answer.value))
+    })
+    const claims = claimed.flatMap((result) => ('value' in result ? [result.value] : []))
+    await this.#waitUntilProven(claims)
+    await this.#deliverCancelRequests(places, claimed)
+    // A claim that is already lost or cancelled is handed out, too: its signals have fired.
+    for (const claim of claims) claim.assertLease()
+    return claimed
+  }
+
+  async #requestClaims(requests: readonly ClaimRequest[]): Promise<ReadonlyMap<ClaimRequest, Result<ClaimGrant>>> {
+    if (requests.length === 0) return new Map()
+    const answers = await this.#options.backend.claims
+      .claim(requests)
+      .catch((error: unknown) => requests.map(() => toFailed(error)))
+    await this.#noteLimits(requests, answers)
+    return new Map(requests.map((request, index) => [request, answers[index] ?? this.#noAnswer]))
+  }
+
+  /** Takes in what the answers say about limits. After a refusal because limits were changed, resolves when they are known as they are now. */
+  async #noteLimits(requests: readonly ClaimRequest[], answers: readonly Result<ClaimGrant>[]): Promise<void> {
+    const { view, limits } = this.#options
+    let isStale = false
+    for (const [index, answer] of answers.entries()) {
+      // What was answered by other limits says nothing of those that are set now: their rates may be others.
+      const isCurrent = requests[index]?.limits?.revision === limits.revision
+      if ('value' in answer) {
+        if (isCurrent)
+          for (const { key, arrivalMs } of answer.value.arrivals ?? []) view.queue.noteArrival(key, arrivalMs)
+      } else if (answer.error instanceof LimitReached) {
+        if (isCurrent) this.#noteLimitReached(requests[index], answer.error)
+      } else isStale ||= answer.error instanceof LimitsChanged
+    }
+    if (isStale) await limits.refresh().catch(() => undefined)
+  }
+
+  /** Jobs that cost fewer tokens may start before the one that was refused could: the arrival time of the key says when. */
+  #noteLimitReached(request: ClaimRequest | undefined, { key, untilMs }: LimitReached): void {
+    const { queue } = this.#options.view
+    const rate = request?.limits?.wants.find((want) => want.key === key)?.rate
+    if (rate && untilMs !== undefined)
+      queue.noteArrival(key, untilMs + Math.max(0, rate.burst - rate.cost) * rate.intervalMs)
+    else queue.noteLimitReached(key)
+  }
+
+  #createClaim(entry: JobEntry, { id, posting }: ClaimRequest, granted: ClaimGrant): Claim {
+    const { view, settler: keeper, held, who } = this.#options
+    const { session, revision, fence, mark } = granted
+    view.addOwnWrite(entry, { posting, revision })
+    const job = new Job(entry)
+    const claim = new Claim({ job, entry, keeper, id, who, session, revision, fence, mark, posting })
+    held.add(entry, claim, session)
+    return claim
+  }
+
+  /**
+   * Waits until the session is proven to be alive, because an owner must not act before. Almost always it is proven already. If
+   * the session ends first, the next proof may come late: then the wait ends as soon as all of these claims are lost.
+   */
+  async #waitUntilProven(claims: readonly Claim[]): Promise<void> {
+    const losses = claims.map(
+      ({ stops: { lost } }) => new Promise<void>((resolve) => (lost.aborted ? resolve() : lost.onAbort(resolve))),
+    )
+    const alive = this.#options.session.whenAlive()
+    await Promise.race([alive?.catch(() => undefined), Promise.all(losses)])
+  }
+
+  /** Cancels the claims of jobs whose cancel was requested before they were claimed. */
+  async #deliverCancelRequests(places: readonly QueueEntry[], claimed: readonly Result<Claim>[]): Promise<void> {
+    const cancelling: Promise<void>[] = []
+    for (const [index, { entry }] of places.entries()) {
+      const result = claimed[index]
+      if (!entry.cancelRequested || entry.id === undefined || !result || 'error' in result) continue
+      cancelling.push(this.#options.canceller.deliverEarlier(entry.id, result.value))
+    }
+    if (cancelling.length > 0) await Promise.all(cancelling)
+  }
+}

@@ -1,0 +1,129 @@
+/** Ends jobs: settles claims, and moves unclaimed jobs to the trash. Writes what ends to the history of the board. */
+import { ClaimLost } from '../../core/errors.ts'
+import { defined } from '../../core/options.ts'
+import { type AlarmClock, systemAlarmClock } from '../../core/time.ts'
+import type { Backend, DiscardRequest, Settlement, StoredJob } from '../contract/index.ts'
+import { type HistoryEntry, toEndedJobRecord } from '../model/ended-job.ts'
+import type { JobEntry } from '../model/entry.ts'
+import type { Posting } from '../model/posting.ts'
+import type { LiveView } from '../view/live-view.ts'
+import { readWholePostings } from './candidates.ts'
+import type { Claim, ClaimKeeper } from './claim.ts'
+import { DoomedJobs } from './doomed-jobs.ts'
+import { noAnswerError } from './given-job.ts'
+import type { HeldClaims } from './held-claims.ts'
+import { assertSupported } from './supported.ts'
+
+const OWN_CHANGES = { consume: 'consumed', trash: 'trashed', abandon: 'released' } as const
+
+export interface SettlerOptions {
+  readonly backend: Backend
+  readonly view: LiveView
+  readonly held: Pick<HeldClaims, 'remove' | 'releaseOrphans'>
+  readonly who: string
+  /** The number of jobs that the history keeps. */
+  readonly keepHistory: number
+  /** Fires when the board is closed. */
+  readonly signal: AbortSignal
+  readonly onError: (error: Error) => void
+}
+
+/** The end of a job, as the history records it. */
+interface EndOfJob {
+  readonly kind: Settlement['kind']
+  readonly posting: Posting
+  readonly reason?: string
+  readonly results?: Uint8Array
+}
+
+/** An unclaimed job that is moved to the trash. */
+export type Discard = Omit<DiscardRequest, 'who' | 'history'>
+
+/** Ends the jobs of one board object. */
+export class Settler implements ClaimKeeper {
+  readonly #options: SettlerOptions
+  /** Moves doomed jobs to the trash. */
+  readonly doomed: DoomedJobs
+
+  constructor(options: SettlerOptions) {
+    this.#options = options
+    this.doomed = new DoomedJobs({
+      ...options,
+      // The method `discard` waits for `doomed.ended`: called from here, it would wait for itself.
+      discard: (stored, request) => {
+        const { id, revision, posting } = stored
+        return this.#discardOne({ stored }, { id, revision, posting, ...request })
+      },
+    })
+  }
+
+  /** The clock of the deadlines of claims. */
+  get clock(): AlarmClock {
+    return this.#options.backend.clock.alarms ?? systemAlarmClock
+  }
+
+  /** Whether the board keeps a record of the jobs that have ended. */
+  get keepsHistory(): boolean {
+    return this.#options.keepHistory > 0 && this.#options.backend.capabilities.history
+  }
+
+  /** Returns whether the session is certain to be alive at this instant. */
+  isSessionAlive(session: string): boolean {
+    return this.#options.backend.session.isAlive(session)
+  }
+
+  /** Settles a claim in one transaction. @throws ClaimLost, NotConnected, OutcomeUnknown; UnsupportedCapability for added resources */
+  async settle(entry: JobEntry, claim: Claim, settlement: Settlement): Promise<void> {
+    const { backend, view, held } = this.#options
+    if (settlement.kind === 'abandon' && settlement.held) assertSupported(backend, settlement.posting)
+    entry.settledPosting = settlement.posting
+    try {
+      await backend.claims.settle({ ...settlement, ...this.#toHistory(entry, settlement) })
+    } catch (error) {
+      if (!(error instanceof ClaimLost)) throw error
+      held.remove(entry, claim)
+      // The settlement was refused: later changes show how the job ended.
+      if (entry.settledPosting === settlement.posting) entry.settledPosting = undefined
+      held.releaseOrphans(claim)
+      throw error
+    }
+    held.remove(entry, claim)
+    view.applyOwnChange(entry, OWN_CHANGES[settlement.kind])
+    if (settlement.kind === 'trash') await this.doomed.ended
+  }
+
+  /** Trashes an unclaimed job in one transaction, and the jobs that this dooms. @throws as `Backend.trash.discard` */
+  async discard(job: Pick<JobEntry, 'stored'>, discarded: Discard): Promise<void> {
+    await this.#discardOne(job, discarded)
+    await this.doomed.ended
+  }
+
+  /** Trashes an unclaimed job as {@link discard} does. Reads its posting again if the view has not kept its details. */
+  async discardStored(stored: StoredJob, request: Pick<DiscardRequest, 'cancelRequested' | 'reason'>): Promise<void> {
+    const { backend } = this.#options
+    const [posting = { error: noAnswerError(backend) }] = await readWholePostings([stored], backend)
+    if ('error' in posting) throw posting.error
+    const { id, revision } = stored
+    await this.discard({ stored }, { id, revision, posting: posting.value, ...request })
+  }
+
+  #discardOne(job: Pick<JobEntry, 'stored'>, discarded: Discard): Promise<void> {
+    const history = this.#toHistory(job, { kind: 'trash', ...discarded })
+    const { backend, who } = this.#options
+    return backend.trash.discard({ ...discarded, who, ...history })
+  }
+
+  /** Returns what the end of a job adds to the history. */
+  #toHistory(
+    { stored }: Pick<JobEntry, 'stored'>,
+    { kind, posting, reason, results }: EndOfJob,
+  ): { history?: HistoryEntry } {
+    if (kind === 'abandon' || !this.keepsHistory) return {}
+    const { backend, who, keepHistory } = this.#options
+    const outcome = kind === 'consume' ? 'COMPLETE' : 'TRASHED'
+    const end = { outcome, who, endedAt: backend.clock.now(), postedAt: stored?.postedAt } as const
+    return {
+      history: { job: toEndedJobRecord(posting, { ...end, ...defined({ reason, results }) }), keep: keepHistory },
+    }
+  }
+}
