@@ -12,7 +12,7 @@ export interface JobDependencies {
   readonly dependents: readonly Job[]
 }
 
-/** Reads the jobs around one: one round trip for the ids, and those that read the postings. */
+/** Reads the jobs around one: one round trip for the ids, and some for the postings. */
 export async function readJobDependencies(
   job: Job,
   { backend, lookup }: { readonly backend: Backend; readonly lookup: Pick<Lookup, 'toOwnEntry' | 'byId'> },

@@ -1,4 +1,4 @@
-/** Restores jobs from the trash, with those that went there because of them. */
+/** Restores jobs from the trash, with the jobs that went there because of them. */
 import { Duplicate, InvalidState, NotFound } from '../../core/errors.ts'
 import { assertBoolean, assertOptions } from '../../core/options.ts'
 import type { Backend } from '../contract/index.ts'

@@ -52,7 +52,7 @@ export interface ClaimParts {
   readonly claimer: Claimer
 }
 
-/** Returns the parts, each made after those that it uses. */
+/** Returns the parts, each made after the parts that it uses. */
 export function assembleClaims(options: ClaimPartsOptions): ClaimParts {
   const { backend, view } = options
   const incarnation = new Incarnation(options)

@@ -25,7 +25,7 @@ export interface CancelReason {
   readonly reason: string
 }
 
-/** The cancel requests of one board object, and those that it receives. */
+/** The cancel requests that one board object makes and receives. */
 export class Canceller {
   readonly #options: CancellerOptions
 

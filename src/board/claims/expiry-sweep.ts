@@ -1,5 +1,5 @@
 /**
- * Finds jobs that have expired on a long board, of which the view contains only a part.
+ * Finds jobs that have expired on a long board, where the view contains only a part of the jobs.
  *
  * The processes that claim read the board page by page, all of them together: a record of the board has the place at which the next page
  * begins, and the time from which it may be read. So the load does not grow with the number of processes, and a restart loses no progress. A

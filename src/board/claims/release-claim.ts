@@ -34,7 +34,7 @@ export interface ReleaseContext {
   discard(job: Pick<JobEntry, 'stored'>, discarded: Omit<DiscardRequest, 'who' | 'history'>): Promise<void>
 }
 
-/** A job whose newest attempt has no end: that of its claim, or of an owner that died. */
+/** A job whose newest attempt has no end, because it runs, or because its owner died. */
 interface RunningJob {
   readonly stored: StoredJob
   readonly attempt: RecordedAttempt

@@ -36,6 +36,6 @@ export interface ReplaceRequest {
 
 export interface Replaced {
   readonly revision: number
-  /** The counted size of the posting, as in {@link StoredJob}. */
+  /** The counted size of the posting, as in `StoredJob`. */
   readonly bytes: number
 }

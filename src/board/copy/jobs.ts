@@ -28,7 +28,7 @@ export async function removeDeparted({ from, to, target, signal }: JobsToCopy): 
   const onSource = new Map<string, number>()
   for await (const page of readPages(from.backend, await listIds(from.backend), signal))
     for (const job of page) {
-      // The uuid of a job that cannot be read is not known: its copy must not be taken for one that has left.
+      // The uuid of a job that cannot be read is not known: its copy must not be taken for a job that has left.
       if ('error' in job) return
       const { uuid } = job.posting
       onSource.set(uuid, (onSource.get(uuid) ?? 0) + 1)

@@ -15,7 +15,7 @@ export async function readJob(entry: JobEntry, backend: Reader): Promise<StoredJ
   return known(entry) ?? (await read([entry], backend)).get(entry)
 }
 
-/** Yields the jobs in the order of the entries, without those that have left the board. One round trip per batch that is read. */
+/** Yields the jobs in the order of the entries. Leaves out jobs that have left the board. One round trip per batch that is read. */
 export async function* readJobs(entries: readonly JobEntry[], backend: Reader): AsyncGenerator<Job, void, undefined> {
   let batch: ReadonlyMap<JobEntry, StoredJob> = new Map()
   for (const [index, entry] of entries.entries()) {

@@ -21,7 +21,7 @@ export type CheckedAccess = Required<Omit<Access, 'boards'>> & Pick<Access, 'boa
 
 /** The client of a request. */
 export interface Client {
-  /** The address of the peer, which is that of a proxy where there is one. */
+  /** The address of the peer: of the proxy, where there is one. */
   readonly address: string | undefined
   /** The log of the dashboard. */
   readonly log?: Logger

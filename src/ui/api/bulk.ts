@@ -1,4 +1,4 @@
-/** Changes many jobs: those that are named, or all that match a search. The page shows the number before anything is changed. */
+/** Changes many jobs: the named jobs, or all that match a search. The page shows the number before anything is changed. */
 import type { z } from 'zod'
 import type { Job, TrashedJob } from '../../board/index.ts'
 import type { ListedJob } from '../../board/internal.ts'

@@ -248,7 +248,7 @@ function toMutable({
   return { name, message, ...defined({ code, causes: causes?.map(toMutable) }) }
 }
 
-/** Returns the progress of a job of which one task reports it. */
+/** Returns the progress that one task of the job reports. */
 function progressOf({ flow }: JobRecord): number | undefined {
   const reported = flow.atoms.flatMap(({ state, meta: { progress } }) => {
     return state === 'RUNNING' && typeof progress === 'number' ? [progress] : []

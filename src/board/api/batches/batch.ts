@@ -63,7 +63,7 @@ export interface BatchHost {
   readonly change: (uuid: string, change: BatchChange) => Promise<BatchCounts & BatchStatus>
   /** Cancels the open jobs of a batch. */
   readonly cancelJobs: (uuid: string, reason: string) => Promise<void>
-  /** Restores the jobs of a batch that are in the trash; returns those that were restored. */
+  /** Restores the jobs of a batch that are in the trash; returns the restored jobs. */
   readonly restoreJobs: (uuid: string, begin: () => Promise<void>) => Promise<readonly TrashedJob[]>
 }
 

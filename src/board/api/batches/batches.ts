@@ -156,7 +156,7 @@ export class Batches {
     return jobs
   }
 
-  /** Restores the jobs; returns those that depend on others in the trash. Adds to `refusals` why others could not be restored. */
+  /** Restores the jobs; returns the jobs that depend on others in the trash. Adds to `refusals` why others could not be restored. */
   async #restoreEach(
     jobs: readonly TrashedJob[],
     { restored, refusals }: { readonly restored: TrashedJob[]; readonly refusals: unknown[] },

@@ -38,7 +38,7 @@ export interface BoardEvents {
    * `arriving`: they arrive again.
    */
   notifications: { readonly state: 'missing' | 'arriving' }
-  /** An error of background work, or one that a listener threw. */
+  /** An error of background work, or of a listener. */
   error: { readonly error: Error }
 }
 

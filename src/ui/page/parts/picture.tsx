@@ -59,7 +59,7 @@ export function Picture({ picture, states = new Map() }: PictureProps): JSX.Elem
   )
 }
 
-/** The states of atoms, the one that an operator must see first. */
+/** The states of atoms, the most urgent first. */
 const URGENCY: readonly string[] = [
   'FAILURE',
   'REVERT_FAILURE',

@@ -29,7 +29,7 @@ export function Lines({ text, max = 20_000 }: { text: string; max?: number | und
   return <bdi class="lines">{clip(visible(text, { lines: true }), max)}</bdi>
 }
 
-/** A text of which the beginning is shown, and the rest when somebody asks for it. */
+/** A text whose beginning is shown, and the rest after a click. */
 export function Folded({ text }: { text: string }): JSX.Element {
   const [isWhole, setWhole] = useState(false)
   if (text.length <= MAX_FOLDED) return <Lines text={text} />

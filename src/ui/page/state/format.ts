@@ -71,7 +71,7 @@ export function term(prefix: string, value: string): string {
 /** The states of a search for all jobs that the board still has: a search without states finds open ones only. */
 export const KEPT_STATES = 'state:waiting,delayed,running,trashed'
 
-/** Control characters, and those that change the direction of what follows. */
+/** Control characters, and characters that change the direction of what follows. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const HIDDEN = /[\u0000-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g
 
