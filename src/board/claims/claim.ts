@@ -49,7 +49,7 @@ export interface PerformContext {
  */
 export type Performed = 'consumed' | 'abandoned' | 'trashed' | 'lost' | 'unknown'
 
-/** @internal What a claim needs of the board object that holds it. */
+/** The board object that holds a claim, as far as the claim needs it. */
 export interface ClaimKeeper {
   /** The clock of the deadline. */
   readonly clock: AlarmClock
