@@ -38,6 +38,9 @@ interface Claiming {
   isGateOld: boolean
 }
 
+/** The steps of the parts of a job that uses no feature, as most jobs. */
+const NO_STEPS: readonly TransactionStep[] = []
+
 export class ZooKeeperClaims implements BackendClaims {
   readonly #board: BoardHandle
 
@@ -106,7 +109,7 @@ export class ZooKeeperClaims implements BackendClaims {
       what,
       steps: transactions.claimSteps(layout, id, {
         ...{ revision, bytes, lock, kind },
-        parts: parts.flatMap((part) => part?.steps ?? []),
+        parts: proof || permits || reserved ? parts.flatMap((part) => part?.steps ?? []) : NO_STEPS,
       }),
       touches: [touchedJob(id)],
       // In another session the servers may have lost the data from which the base of the fence was computed.

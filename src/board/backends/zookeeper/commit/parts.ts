@@ -42,9 +42,9 @@ export interface TransactionPart<T> {
   readonly steps?: readonly TransactionStep[]
   readonly touches?: readonly TouchedName[]
   readonly guard?: CheckOp | undefined
-  readonly additions?: readonly Addition[]
-  readonly entry?: JournalEntry
-  readonly prechecks?: readonly Precheck<T>[]
+  readonly additions?: readonly Addition[] | undefined
+  readonly entry?: JournalEntry | undefined
+  readonly prechecks?: readonly Precheck<T>[] | undefined
   /** Returns the same as {@link Transaction.getConflict}. */
   getConflict?(): Refusal<T> | undefined
   repair?(step: TransactionStep, error: ZooKeeperError): (() => Promise<unknown>) | undefined
@@ -59,16 +59,19 @@ export function withParts<T>(
 ): Transaction<T> {
   const given = parts.filter((part) => part !== undefined)
   if (given.length === 0) return transaction
+  let { additions, prechecks, guard, entry } = transaction
+  let touches: readonly TouchedName[] | undefined = transaction.touches
+  for (const part of given) {
+    touches = concat(touches, part.touches)
+    additions = concat(additions, part.additions)
+    prechecks = concat(prechecks, part.prechecks)
+    guard ??= part.guard
+    entry ??= part.entry
+  }
   const all: readonly TransactionPart<T>[] = [transaction, ...given]
-  const guard = all.find((part) => part.guard)?.guard
-  const entry = all.find((part) => part.entry)?.entry
   return {
     ...transaction,
-    ...(guard ? { guard } : {}),
-    ...(entry ? { entry } : {}),
-    touches: all.flatMap(({ touches = [] }) => touches),
-    additions: all.flatMap(({ additions = [] }) => additions),
-    prechecks: all.flatMap(({ prechecks = [] }) => prechecks),
+    ...{ touches: touches ?? [], additions, prechecks, guard, entry },
     getConflict: () => {
       for (const part of all) {
         const conflict = part.getConflict?.()
@@ -82,6 +85,12 @@ export function withParts<T>(
       return part ? (part.onRefused?.(error, step) ?? error) : transaction.onRefused(error, step)
     },
   }
+}
+
+/** Returns the elements of both lists. Copies nothing where one of them is empty, as for most transactions. */
+function concat<E>(list: readonly E[] | undefined, more: readonly E[] | undefined): readonly E[] | undefined {
+  if (more === undefined || more.length === 0) return list
+  return list === undefined || list.length === 0 ? more : [...list, ...more]
 }
 
 function ownerOf<T>(step: RefusedStep, parts: readonly TransactionPart<T>[]): TransactionPart<T> | undefined {

@@ -50,11 +50,11 @@ export interface Transaction<T> {
   readonly steps: readonly TransactionStep[]
   readonly touches: readonly TouchedName[]
   /** A check that is sent once for all transactions of a batch that have it. */
-  readonly guard?: CheckOp
+  readonly guard?: CheckOp | undefined
   /** The amounts that the transaction adds to sums. Transactions of a batch with the same sum change it together, with one step. */
-  readonly additions?: readonly Addition[]
+  readonly additions?: readonly Addition[] | undefined
   /** The entry that the transaction adds to a journal. The entries of the transactions of a batch are added together, with one step. */
-  readonly entry?: JournalEntry
+  readonly entry?: JournalEntry | undefined
   /** The session in which the transaction must be sent: a settle belongs to the session that claimed. */
   readonly session?: bigint
   /**
@@ -66,7 +66,7 @@ export interface Transaction<T> {
    * Reads that show whether the transaction would be refused. The prechecks of a batch are read together when the batch was refused because of
    * another transaction with prechecks: else each refusal would cost a round.
    */
-  readonly prechecks?: readonly Precheck<T>[]
+  readonly prechecks?: readonly Precheck<T>[] | undefined
   /** Returns a repair to run before the transaction is tried again, or undefined if the refusal is final. */
   repair?(step: TransactionStep, error: ZooKeeperError): (() => Promise<unknown>) | undefined
   onCommitted(applied: Applied): T

@@ -97,7 +97,9 @@ export class PostingParts {
     const { posting, bytes, after } = asked
     // Dependencies and windows of keys name the job, so its number has to be known.
     const path = after.length === 0 && posting.keyFor === undefined ? numbers.next() : numbers.own()
-    const created = this.#numbered(createStep(layout, { bytes, path }))
+    const step = createStep(layout, { bytes, path })
+    const created = this.#numbered(step)
+    if (posting.key === undefined && after.length === 0) return { path, parts: [created], steps: [step] }
     const key = posting.key === undefined ? undefined : this.#keyPart(posting.key, path, asked)
     const waits =
       after.length === 0 || path === undefined
