@@ -1,4 +1,4 @@
-/** Backends of which a test replaces methods, and backends that have only the methods that a test needs. */
+/** Backends whose methods a test replaces, and backends that have only the methods that a test needs. */
 import type { Backend } from '../../src/board/contract/index.ts'
 
 type RoleName = Exclude<keyof Backend, 'uri' | 'capabilities' | 'shared'>

@@ -46,7 +46,7 @@ export interface ClaimParts {
   readonly rejected: RejectedClaims
   /** Claims jobs that callers name. */
   readonly givenJobs: GivenJobClaimer
-  /** Moves jobs that nobody has started in time to the trash. */
+  /** Moves jobs that were not started in time to the trash. */
   readonly expirer: Expirer
   /** Waits for jobs that can be claimed, and claims them. */
   readonly claimer: Claimer

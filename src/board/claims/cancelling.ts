@@ -44,7 +44,7 @@ export class Canceller {
     let stored = hasRun ? undefined : await readJob(entry, backend)
     while (stored?.posting.runs === 0) {
       if (await this.#trashNeverRun(entry, stored, { who, reason })) return
-      // Another post with its key may have replaced the posting: nobody would trash the job before somebody claims.
+      // Another post with its key may have replaced the posting: then a request alone would leave the job on the board until the next claim.
       const [found] = await backend.jobs.read([id])
       if (!found || 'error' in found || found.revision === stored.revision) break
       stored = found

@@ -1,4 +1,4 @@
-/** Chooses the jobs of the view that this board object tries to claim: the next ones in claim order, or one that the caller names. */
+/** Chooses the jobs of the view that this board object tries to claim: the next jobs in claim order, or a job that the caller names. */
 import { LimitReached, LimitsChanged, Unclaimable } from '../../core/errors.ts'
 import type { Result } from '../../core/result.ts'
 import type { Backend } from '../contract/index.ts'

@@ -175,7 +175,7 @@ export class JobClaimer {
     const { view, limits } = this.#options
     let isStale = false
     for (const [index, answer] of answers.entries()) {
-      // What was answered by other limits says nothing of those that are set now: their rates may be others.
+      // An answer by former limits says nothing of the present limits, whose rates may differ.
       const isCurrent = requests[index]?.limits?.revision === limits.revision
       if ('value' in answer) {
         if (isCurrent)
@@ -187,7 +187,7 @@ export class JobClaimer {
     if (isStale) await limits.refresh().catch(() => undefined)
   }
 
-  /** Jobs that cost fewer tokens may start before the one that was refused could: the arrival time of the key says when. */
+  /** A job that costs fewer tokens may start before the refused job could: the arrival time of the key says when. */
   #noteLimitReached(request: ClaimRequest | undefined, { key, untilMs }: LimitReached): void {
     const { queue } = this.#options.view
     const rate = request?.limits?.wants.find((want) => want.key === key)?.rate

@@ -1,5 +1,5 @@
 /**
- * Moves jobs that nobody has started in time to the trash (`expiresAfter`), while this process claims jobs.
+ * Moves jobs that were not started in time to the trash (`expiresAfter`), while this process claims jobs.
  *
  * | where the job is | found by | when |
  * |---|---|---|

@@ -8,7 +8,7 @@ import { isMisspelt } from '../../core/texts.ts'
 import { GRAPH_FORMATS, LOG_LEVEL_CHOICES, MAX_ATTEMPTS, PRIORITY_CHOICES, SIZE_CHOICES } from './choices.ts'
 import type { SharedOptions } from './shared-options.ts'
 
-/** A parser of a value. That of a flag that may be repeated also gets what was parsed before. */
+/** A parser of a value. For a flag that may be repeated, it also receives the values that were parsed before. */
 type Parser = (text: string, before?: never) => unknown
 
 /** A kind of values: makes the parser of a flag, whose name is in its errors. */

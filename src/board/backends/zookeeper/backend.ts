@@ -75,11 +75,11 @@ export class ZooKeeperBackend implements Backend {
   }
 
   get capabilities(): BackendCapabilities {
-    return (this.#board.partsIfOpen?.kind ?? ownBoard).capabilities
+    return (this.#board.componentsIfOpen?.kind ?? ownBoard).capabilities
   }
 
   get shared(): boolean {
-    return this.#board.partsIfOpen?.kind === sharedBoard
+    return this.#board.componentsIfOpen?.kind === sharedBoard
   }
 
   /** Undefined where the board has none. */

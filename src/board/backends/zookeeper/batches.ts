@@ -22,7 +22,7 @@ export class ZooKeeperBatches implements BackendBatches {
 
   async create({ uuid, bytes }: NewBatch): Promise<void> {
     const { zookeeper, layout } = this.#board
-    const { postings } = this.#board.parts
+    const { postings } = this.#board.components
     const { onDone, onFailed } = decodeBatch(uuid, bytes)
     for (const callback of [onDone, onFailed]) if (callback) postings.assertClaimable(callback)
     await this.#commit(`creation of batch ${uuid}`, uuid, createBatchSteps(layout, uuid, bytes), {
@@ -37,7 +37,7 @@ export class ZooKeeperBatches implements BackendBatches {
 
   /** Returns the batch. Ends it before if a process that died has left it without open jobs. */
   async find(uuid: string): Promise<StoredBatch | undefined> {
-    const { batchNodes: nodes, batches: counter } = this.#board.parts
+    const { batchNodes: nodes, batches: counter } = this.#board.components
     const what = `reading batch ${uuid}`
     const found = await translateErrors(what, () => nodes.readWhole(uuid))
     if (!(found?.sealed && found.endedAt === undefined && found.open === 0)) return found
@@ -46,12 +46,12 @@ export class ZooKeeperBatches implements BackendBatches {
   }
 
   list({ limit }: { readonly limit: number }): Promise<readonly StoredBatch[]> {
-    return translateErrors('listing the batches', () => this.#board.parts.batchNodes.newest(limit))
+    return translateErrors('listing the batches', () => this.#board.components.batchNodes.newest(limit))
   }
 
   async change(uuid: string, change: BatchChange): Promise<StoredBatch> {
     const { layout } = this.#board
-    const { batchNodes: nodes, batches: counter } = this.#board.parts
+    const { batchNodes: nodes, batches: counter } = this.#board.components
     const what = `${change.kind} of batch ${uuid}`
     const rounds = new RetryRounds(what)
     await untilDone<undefined>(async () => {
@@ -74,7 +74,7 @@ export class ZooKeeperBatches implements BackendBatches {
 
   async jobs(uuid: string): Promise<BatchJobs> {
     const found = await translateErrors(`listing the jobs of batch ${uuid}`, () =>
-      this.#board.parts.batchNodes.jobs(uuid),
+      this.#board.components.batchNodes.jobs(uuid),
     )
     if (found) return found
     throw unknownBatchError(uuid)
@@ -82,7 +82,7 @@ export class ZooKeeperBatches implements BackendBatches {
 
   async watch(uuid: string): Promise<void> {
     const { zookeeper, layout } = this.#board
-    const { sink } = this.#board.parts
+    const { sink } = this.#board.components
     if (this.#watches.has(uuid)) return
     const handler = { events: () => sink.batchChanged(uuid), gap: () => sink.batchChanged(uuid) }
     const watching = zookeeper.watch(layout.batchState(uuid), { mode: 'persistent' }, handler)

@@ -2,7 +2,7 @@
 import type { Watch, WatchEvent } from '../../../zookeeper/index.ts'
 import type { BackendChanges, JobStatus } from '../../contract/index.ts'
 import type { BoardHandle } from './parts/board-handle.ts'
-import { applyEvents, forgetChanges, reportGap, type ZooKeeperParts } from './parts/parts.ts'
+import { applyEvents, forgetChanges, reportGap, type ZooKeeperComponents } from './parts/components.ts'
 import { translateErrors } from './store/reader.ts'
 
 export class ZooKeeperChanges implements BackendChanges {
@@ -15,32 +15,32 @@ export class ZooKeeperChanges implements BackendChanges {
   }
 
   async subscribe(): Promise<void> {
-    const { uri, zookeeper, layout, parts } = this.#board
+    const { uri, zookeeper, layout, components } = this.#board
     const what = `subscribing to ${uri}`
     const handler = {
-      events: (batch: readonly WatchEvent[]) => applyEvents(batch, parts),
+      events: (batch: readonly WatchEvent[]) => applyEvents(batch, components),
       // The session reports the gap, before anything can be claimed in it.
       gap: () => undefined,
     }
     const watching = zookeeper.watch(layout.path, { mode: 'recursive' }, handler)
     this.#watch = await translateErrors(what, () => watching)
-    reportGap(parts)
+    reportGap(components)
     try {
-      await translateErrors(what, () => parts.gate.read())
+      await translateErrors(what, () => components.gate.read())
     } catch (error) {
       // Or the next attempt would watch twice, and every change be counted twice.
       await this.unsubscribe()
       throw error
     }
-    parts.scan.start()
+    components.scan.start()
   }
 
   async unsubscribe(): Promise<void> {
-    const { partsIfOpen } = this.#board
-    if (partsIfOpen) {
-      partsIfOpen.scan.stop()
+    const { componentsIfOpen } = this.#board
+    if (componentsIfOpen) {
+      componentsIfOpen.scan.stop()
       // Without events these components would keep what has changed since.
-      forgetChanges(partsIfOpen)
+      forgetChanges(componentsIfOpen)
     }
     const watch = this.#watch
     this.#watch = undefined
@@ -48,17 +48,17 @@ export class ZooKeeperChanges implements BackendChanges {
   }
 
   /** Reports the gap of a new connection. If the board is subscribed, the watch is armed: from now on every change is reported. */
-  reportGap(parts: ZooKeeperParts): void {
-    if (this.#watch) reportGap(parts)
-    else parts.sink.gap()
+  reportGap(components: ZooKeeperComponents): void {
+    if (this.#watch) reportGap(components)
+    else components.sink.gap()
   }
 
   async follow(ids: readonly string[]): Promise<JobStatus[]> {
-    return translateErrors(`following jobs of ${this.#board.uri}`, () => this.#board.parts.followed.follow(ids))
+    return translateErrors(`following jobs of ${this.#board.uri}`, () => this.#board.components.followed.follow(ids))
   }
 
   async unfollow(ids: readonly string[]): Promise<void> {
-    this.#board.partsIfOpen?.followed.unfollow(ids)
+    this.#board.componentsIfOpen?.followed.unfollow(ids)
   }
 
   /**
@@ -66,8 +66,8 @@ export class ZooKeeperChanges implements BackendChanges {
    * as the answer to the sync.
    */
   async barrier(): Promise<void> {
-    const { uri, zookeeper, layout, parts } = this.#board
+    const { uri, zookeeper, layout, components } = this.#board
     await translateErrors(`sync of ${uri}`, () => zookeeper.sync(layout.path))
-    await Promise.all([parts.releases.whenSettled(), parts.gate.whenSettled()])
+    await Promise.all([components.releases.whenSettled(), components.gate.whenSettled()])
   }
 }

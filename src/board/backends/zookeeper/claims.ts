@@ -15,7 +15,13 @@ import { isFirstRun } from '../../model/dependencies.ts'
 import { toLimitCosts } from '../../model/limits.ts'
 import type { TrackedClaim } from './commit/conflict-tracker.ts'
 import { AGAIN, type Again, TRY_AGAIN, type TransactionPart, untilDone, withParts } from './commit/parts.ts'
-import type { CommittedTransaction, Refusal, RefusedStep, Transaction, TransactionStep } from './commit/transaction.ts'
+import type {
+  CommittedTransaction,
+  RefusalMeaning,
+  RefusedStep,
+  Transaction,
+  TransactionStep,
+} from './commit/transaction.ts'
 import * as transactions from './commit/transactions.ts'
 import type { BoardHandle } from './parts/board-handle.ts'
 import { isAbout, toClaimError, toJobName, touchedJob, touchedKey } from './parts/posting-parts.ts'
@@ -38,7 +44,7 @@ interface Claiming {
   isGateOld: boolean
 }
 
-/** The steps of the parts of a job that uses no feature, as most jobs. */
+/** The steps of the parts of most claims: of jobs that use no feature. */
 const NO_STEPS: readonly TransactionStep[] = []
 
 export class ZooKeeperClaims implements BackendClaims {
@@ -49,13 +55,13 @@ export class ZooKeeperClaims implements BackendClaims {
   }
 
   async claim(choices: readonly ClaimRequest[]): Promise<Result<ClaimGrant>[]> {
-    this.#board.parts.scan.startWork()
+    this.#board.components.scan.startWork()
     return settleEach(choices, (choice) => this.#claim(choice))
   }
 
   async #claim(request: ClaimRequest): Promise<ClaimGrant> {
     const { layout } = this.#board
-    const { kind, conflicts, resources, postings } = this.#board.parts
+    const { kind, conflicts, resources, postings } = this.#board.components
     const { id, who, posting } = request
     const what = `claim of ${toJobName(posting)}`
     const tracked = conflicts.track(id)
@@ -76,7 +82,7 @@ export class ZooKeeperClaims implements BackendClaims {
 
   async #tryToClaim(claiming: Claiming): Promise<ClaimGrant | Again> {
     const { layout } = this.#board
-    const { gate, gates, kind, limits } = this.#board.parts
+    const { gate, gates, kind, limits } = this.#board.components
     const { what, request, bytes, lock, permits, tracked } = claiming
     const { id, revision, posting } = request
     if (claiming.isGateOld) await translateErrors(what, () => gate.read())
@@ -99,7 +105,7 @@ export class ZooKeeperClaims implements BackendClaims {
       ...{ revision: revision + 1, fence: seen.fenceBase + zxid, mark: zxid },
       ...(reserved ? { arrivals: reserved.arrivals } : {}),
     })
-    const gateChanged: Refusal<Again> = {
+    const gateChanged: RefusalMeaning<Again> = {
       answer: () => {
         claiming.isGateOld = true
         return AGAIN
@@ -135,7 +141,7 @@ export class ZooKeeperClaims implements BackendClaims {
 
   /** Returns the proof that the job does not wait. A job that waits can be claimed if it is cancelled and has run before. */
   #proofPart(claiming: Claiming): TransactionPart<Again> | undefined {
-    const { dependencies } = this.#board.parts
+    const { dependencies } = this.#board.components
     const { what, request } = claiming
     const waits = refusalError(what, { why: 'waits' })
     if (claiming.provesCancel) return dependencies.cancelledPart(request.id, () => waits)
@@ -148,7 +154,7 @@ export class ZooKeeperClaims implements BackendClaims {
 
   async settle(settlement: Settlement): Promise<void> {
     const { zookeeper, committer, labels } = this.#board
-    const { limits, ending, lateCancellations } = this.#board.parts
+    const { limits, ending, lateCancellations } = this.#board.components
     const { kind, posting, id } = settlement
     const session = labels.requireGranting(settlement, { now: zookeeper.session?.id })
     const what = `${kind} of ${toJobName(posting)}`
@@ -169,7 +175,7 @@ export class ZooKeeperClaims implements BackendClaims {
 
   #settleSteps(settlement: Settlement): readonly TransactionStep[] {
     const { layout } = this.#board
-    const { kind, limits, postings } = this.#board.parts
+    const { kind, limits, postings } = this.#board.components
     const { id, posting, revision, cancelRequested } = settlement
     const at = { posting, revision, cancelRequested, kind, slots: limits.slotsOf(id) }
     switch (settlement.kind) {
@@ -193,7 +199,7 @@ export class ZooKeeperClaims implements BackendClaims {
   /** Ends the claim of another owner: what its own client would commit to abandon the job. */
   async release({ id, revision, posting }: ReleaseRequest): Promise<ReleaseOutcome> {
     const { zookeeper, layout, committer } = this.#board
-    const { kind, postings } = this.#board.parts
+    const { kind, postings } = this.#board.components
     const what = `release of ${toJobName(posting)}`
     const keys = toLimitCosts(posting).map(({ key }) => key)
     const slots = await translateErrors(what, () => readSlotsOf({ zookeeper, layout }, { id, keys }))
@@ -210,7 +216,7 @@ export class ZooKeeperClaims implements BackendClaims {
   }
 
   async owner(id: string): Promise<string | undefined> {
-    return translateErrors(`looking for the owner of ${id}`, () => this.#board.parts.reader.owner(id))
+    return translateErrors(`looking for the owner of ${id}`, () => this.#board.components.reader.owner(id))
   }
 }
 

@@ -60,7 +60,7 @@ export class ZooKeeperEntities implements BackendEntities {
 
   async #list(kind: string): Promise<Entity[]> {
     const { zookeeper, layout } = this.#board
-    const { unreadable } = this.#board.parts
+    const { unreadable } = this.#board.components
     const folder = layout.entityKind(kind)
     const listed = await missingAsUndefined(zookeeper.getChildren(folder))
     const names = listed?.names ?? []
@@ -96,7 +96,7 @@ export class ZooKeeperEntities implements BackendEntities {
   }
 
   get #encoding(): Encoding {
-    return this.#board.parts.kind.encoding
+    return this.#board.components.kind.encoding
   }
 
   #requireSession(): { session?: bigint } {

@@ -44,7 +44,7 @@ export class ZooKeeperHistory implements BackendHistory {
   /** Yields all jobs in parts, newest first. */
   async *#read(): AsyncGenerator<EndedJob[], void, undefined> {
     const { zookeeper, layout } = this.#board
-    const { unreadable } = this.#board.parts
+    const { unreadable } = this.#board.components
     const names = (await listHistory(this.#board)).reverse()
     for (let from = 0; from < names.length; from += READS_AT_ONCE) {
       const paths = names

@@ -26,7 +26,7 @@ export class ZooKeeperJobs implements BackendJobs {
 
   async post(request: PostRequest): Promise<Posted> {
     const { committer } = this.#board
-    const { postings, batches, dependencies, keys } = this.#board.parts
+    const { postings, batches, dependencies, keys } = this.#board.components
     const { posting, after = [] } = request
     const { uuid, batch, key } = posting
     const what = `post of ${toJobName(posting)}`
@@ -66,7 +66,7 @@ export class ZooKeeperJobs implements BackendJobs {
 
   async list(): Promise<BoardListing> {
     const { uri, zookeeper, layout } = this.#board
-    const { scan } = this.#board.parts
+    const { scan } = this.#board.components
     const listing = await translateErrors(`listing ${uri}`, () => listBoard(zookeeper, layout))
     scan.setBaseline(listing.counts)
     return listing
@@ -75,13 +75,13 @@ export class ZooKeeperJobs implements BackendJobs {
   async listUnclaimed(): Promise<UnclaimedJobs> {
     const { uri, zookeeper, layout } = this.#board
     // On a board where all processes poll, no other call starts the idle work.
-    this.#board.parts.scan.startWork()
+    this.#board.components.scan.startWork()
     return translateErrors(`listing ${uri}`, () => listUnclaimed(zookeeper, layout))
   }
 
   async read(ids: readonly string[]): Promise<(StoredJob | UnreadableJob | undefined)[]> {
     const { uri } = this.#board
-    const { reader, sink } = this.#board.parts
+    const { reader, sink } = this.#board.components
     const found = await translateErrors(`reading ${uri}`, () => reader.read(ids))
     // The event that says how the job ended may be lost; then the job would be taken for consumed. If the event
     // arrived, this repeats it.
@@ -95,7 +95,7 @@ export class ZooKeeperJobs implements BackendJobs {
   async #withWaits<T extends StoredJob | UnreadableJob | undefined>(found: T[]): Promise<(T | StoredJob)[]> {
     const dependent = found.flatMap((job) => (job && 'posting' in job && job.posting.after ? [job.id] : []))
     if (dependent.length === 0) return found
-    const { waits } = this.#board.parts
+    const { waits } = this.#board.components
     const waiting = await translateErrors(`reading ${this.#board.uri}`, () => waits.findWaiting(dependent))
     return found.map((job) => (job && 'posting' in job && waiting.has(job.id) ? { ...job, waits: true } : job))
   }

@@ -16,7 +16,7 @@ export class ZooKeeperKeys implements BackendKeys {
 
   async replace({ id, revision, keyRevision, posting, window }: ReplaceRequest): Promise<Replaced> {
     const { layout, committer } = this.#board
-    const { postings } = this.#board.parts
+    const { postings } = this.#board.components
     const what = `replacement of ${toJobName(posting)}`
     const bytes = postings.encodePosted(posting)
     const { key: name = '' } = posting

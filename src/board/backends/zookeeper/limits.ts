@@ -21,7 +21,7 @@ export class ZooKeeperLimits implements BackendLimits {
 
   /** Returns the revision of the limits. The records are read after the gate, over the same connection: they are not older. */
   async revision(): Promise<number> {
-    const { gate } = this.#board.parts
+    const { gate } = this.#board.components
     return (await translateErrors('reading the gate', () => gate.read())).limits
   }
 
@@ -31,7 +31,7 @@ export class ZooKeeperLimits implements BackendLimits {
 
   /** Takes tokens for the first calls whose tokens are free. A paused board changes nothing. */
   async takeTokens({ key, revision, rate, costs }: TokenRequest): Promise<TokensTaken> {
-    const { gate, limits } = this.#board.parts
+    const { gate, limits } = this.#board.components
     const what = `taking tokens of limit ${key}`
     const readGate = () => translateErrors(what, () => gate.read())
     let seen = gate.seen ?? (await readGate())
@@ -64,7 +64,7 @@ export class ZooKeeperLimits implements BackendLimits {
       readonly onGateChanged: () => Again
     },
   ): Promise<Again | undefined> {
-    const { gates, limits } = this.#board.parts
+    const { gates, limits } = this.#board.components
     const { key, seen, rate, onGateChanged } = wanted
     let reserved: LimitReservation | undefined
     try {

@@ -47,19 +47,23 @@ export class ZooKeeperRecords implements BackendRecords {
   }
 
   async list(kind: string): Promise<StoredRecord[]> {
-    return translateErrors(`listing every ${kind} of ${this.#board.uri}`, () => this.#board.parts.records.list(kind))
+    return translateErrors(`listing every ${kind} of ${this.#board.uri}`, () =>
+      this.#board.components.records.list(kind),
+    )
   }
 
   async get(name: RecordName): Promise<StoredRecord | undefined> {
-    return translateErrors(`reading ${name.kind} ${name.id}`, () => this.#board.parts.records.get(name))
+    return translateErrors(`reading ${name.kind} ${name.id}`, () => this.#board.components.records.get(name))
   }
 
   async watch(kind: string): Promise<void> {
-    await translateErrors(`watching every ${kind} of ${this.#board.uri}`, () => this.#board.parts.records.watch(kind))
+    await translateErrors(`watching every ${kind} of ${this.#board.uri}`, () =>
+      this.#board.components.records.watch(kind),
+    )
   }
 
   async unwatch(kind: string): Promise<void> {
-    await this.#board.partsIfOpen?.records.unwatch(kind)
+    await this.#board.componentsIfOpen?.records.unwatch(kind)
   }
 
   async write({ changes, posts }: WriteRequest): Promise<Written> {
@@ -73,17 +77,17 @@ export class ZooKeeperRecords implements BackendRecords {
 
   async #tryToWrite(writing: Writing): Promise<Written | Again> {
     const { committer } = this.#board
-    const { postings } = this.#board.parts
+    const { postings } = this.#board.components
     const { what, changes, posts } = writing
     const openings = await this.#openPosted(posts)
     const created = posts.map(({ posting, after = [], takeOver }) => {
       const bytes = postings.encodePosted(posting)
-      const parts = postings.create<Written>({
+      const creation = postings.create<Written>({
         ...{ posting, bytes, after, takeOver },
         onGone: (gone) => ({ done: false, conflict: { gone } }),
         onKeyTaken: () => this.#takeKeyOver(writing, posting.key ?? ''),
       })
-      return { ...parts, sent: { uuid: posting.uuid, path: parts.path, bytes: postings.toCounted(bytes) } }
+      return { ...creation, sent: { uuid: posting.uuid, path: creation.path, bytes: postings.toCounted(bytes) } }
     })
     const before = [this.#recordPart(writing), await this.#limitsPart(what, changes), toChecks(openings)]
     const stepsOfPosts = created.map(({ steps }, index) => [...steps, ...(openings[index]?.steps ?? [])])
@@ -118,7 +122,7 @@ export class ZooKeeperRecords implements BackendRecords {
   }
 
   #openPosted(posts: readonly PostRequest[]): Promise<readonly (BatchOpening | undefined)[]> {
-    const { batches } = this.#board.parts
+    const { batches } = this.#board.components
     return Promise.all(
       posts.map(async (post) => {
         const { batch } = post.posting
@@ -138,7 +142,7 @@ export class ZooKeeperRecords implements BackendRecords {
 
   #recordPart(writing: Writing): TransactionPart<Written | Again> & Pick<BatchOpening, 'steps'> {
     const { layout } = this.#board
-    const { records } = this.#board.parts
+    const { records } = this.#board.components
     const steps = writing.changes.map(({ change, version }) =>
       recordStep(layout.record(change), encodeRecordNode(change.id, change.bytes), version),
     )
@@ -162,7 +166,7 @@ export class ZooKeeperRecords implements BackendRecords {
   async #examineRecord(written: PreparedChange): Promise<Written | Again> {
     const { kind, id, revision } = written.change
     if (revision !== undefined) return { done: false, conflict: { kind, id } }
-    const { records } = this.#board.parts
+    const { records } = this.#board.components
     const found = await translateErrors(`reading ${kind} ${id}`, () => records.find({ kind, id }))
     if (found?.bytes) return { done: false, conflict: { kind, id } }
     written.version = found?.revision
@@ -176,7 +180,7 @@ export class ZooKeeperRecords implements BackendRecords {
   ): Promise<(TransactionPart<Again> & Pick<BatchOpening, 'steps'>) | undefined> {
     if (!changesLimits(changes.map(({ change }) => change))) return undefined
     const { layout } = this.#board
-    const { gate } = this.#board.parts
+    const { gate } = this.#board.components
     const seen = await translateErrors(what, () => gate.read())
     assertIntact(seen, layout.gate)
     const { version, ...record } = seen
@@ -192,7 +196,7 @@ export class ZooKeeperRecords implements BackendRecords {
 
   /** Takes a key over whose window is over, with the next try. */
   async #takeKeyOver(writing: Writing, key: string): Promise<Written | Again> {
-    const holder = await this.#board.parts.keys.find(`looking for key ${key}`, key)
+    const holder = await this.#board.components.keys.find(`looking for key ${key}`, key)
     const withKey = writing.posts.filter(({ posting }) => posting.key === key)
     const [tried] = withKey.flatMap(({ takeOver }) => takeOver ?? [])
     const isFree = holder ? holder.state === 'free' && holder.revision !== tried : tried !== undefined

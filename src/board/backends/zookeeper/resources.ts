@@ -12,7 +12,7 @@ export class ZooKeeperResources implements BackendResources {
   }
 
   async releaseOrphans(left: OrphanedClaim): Promise<void> {
-    const { limits } = this.#board.parts
+    const { limits } = this.#board.components
     const slots = limits.slotsOf(left.id)
     limits.free(left.id)
     await translateErrors(`releasing the orphaned claim of job ${left.posting.uuid}`, () =>

@@ -5,7 +5,7 @@ import { SessionExpired, type StateEvent, toOpenError, toTenantError } from '../
 import type { BackendClock, BackendSession, BackendSink, LeaseWatch } from '../../contract/index.ts'
 import type { ZooKeeperChanges } from './changes.ts'
 import type { BoardHandle } from './parts/board-handle.ts'
-import { assembleParts, type ZooKeeperParts } from './parts/parts.ts'
+import { assembleComponents, type ZooKeeperComponents } from './parts/components.ts'
 import { ownBoard } from './store/board-kind.ts'
 import { openBoardPath } from './store/board-path.ts'
 import type { ZooKeeperBackendOptions } from './store/options.ts'
@@ -47,29 +47,29 @@ export class ZooKeeperSession implements BackendSession {
     })
     const { record, created } = await translateErrors(what, () => openBoardPath(zookeeper, layout, this.#options))
     const { scanPeriod = '10s', numbersFrom, limitsUnusedAfterMs } = this.#options
-    const parts = assembleParts({
+    const components = assembleComponents({
       ...{ zookeeper, layout, committer, clock },
       kind: record.shared ? sharedBoard : ownBoard,
       ...{ sink, created, numbersFrom, limitsUnusedAfterMs },
       scanPeriod: toTimerMs(scanPeriod, 'scanPeriod'),
       onError: (error) => this.#onError(error, sink),
     })
-    this.#board.opened(parts)
-    zookeeper.on('state', (event) => this.#stateChanged(event, parts))
+    this.#board.opened(components)
+    zookeeper.on('state', (event) => this.#stateChanged(event, components))
     // An open board always knows whether it is paused.
     await Promise.all([
       translateErrors(what, () => committer.prepare()),
-      translateErrors(what, () => parts.gate.read()),
+      translateErrors(what, () => components.gate.read()),
     ])
-    this.#onAttached(parts)
+    this.#onAttached(components)
   }
 
   async close(): Promise<void> {
-    const { zookeeper, committer, partsIfOpen } = this.#board
-    partsIfOpen?.scan.close()
+    const { zookeeper, committer, componentsIfOpen } = this.#board
+    componentsIfOpen?.scan.close()
     await committer.idle()
-    await partsIfOpen?.batches.idle()
-    await partsIfOpen?.history.idle()
+    await componentsIfOpen?.batches.idle()
+    await componentsIfOpen?.history.idle()
     await zookeeper.close()
   }
 
@@ -92,11 +92,11 @@ export class ZooKeeperSession implements BackendSession {
   }
 
   /** Reports the session, old or new. */
-  #onAttached(parts: ZooKeeperParts): void {
+  #onAttached(components: ZooKeeperComponents): void {
     const session = this.#board.zookeeper.session?.id
     if (session === undefined) return
-    this.#changes.reportGap(parts)
-    parts.sink.session({ state: 'connected', session: this.#board.labels.labelFor(session) })
+    this.#changes.reportGap(components)
+    components.sink.session({ state: 'connected', session: this.#board.labels.labelFor(session) })
   }
 
   /** Reports an error, unless the connection or the session is lost: then a gap follows, and with it another read. */
@@ -105,11 +105,11 @@ export class ZooKeeperSession implements BackendSession {
     sink.error(asError(error))
   }
 
-  #stateChanged(event: StateEvent, parts: ZooKeeperParts): void {
-    const { sink, limits } = parts
+  #stateChanged(event: StateEvent, components: ZooKeeperComponents): void {
+    const { sink, limits } = components
     const session = this.#board.labels.newest
     const reason = event.reason ? { reason: event.reason } : {}
-    if (event.state === 'connected') this.#onAttached(parts)
+    if (event.state === 'connected') this.#onAttached(components)
     if (event.state === 'suspended') sink.session({ state: 'disconnected', session, ...reason })
     if (event.state === 'lost') limits.clear()
     if (event.state === 'lost' || event.state === 'closed') sink.session({ state: event.state, session, ...reason })

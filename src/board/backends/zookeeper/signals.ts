@@ -17,7 +17,7 @@ export class ZooKeeperSignals implements BackendSignals {
 
   async cancel({ id, job, who, reason }: CancelRequest): Promise<void> {
     const { layout, committer } = this.#board
-    const { kind } = this.#board.parts
+    const { kind } = this.#board.components
     const what = `cancellation of ${job}`
     await committer.commit<void>({
       what,
@@ -35,10 +35,10 @@ export class ZooKeeperSignals implements BackendSignals {
   }
 
   async setPaused(paused: boolean): Promise<void> {
-    await this.#board.parts.gates.setPaused(paused)
+    await this.#board.components.gates.setPaused(paused)
   }
 
   async cancellation(id: string): Promise<Cancellation | undefined> {
-    return translateErrors(`reading the cancel request of ${id}`, () => this.#board.parts.reader.cancellation(id))
+    return translateErrors(`reading the cancel request of ${id}`, () => this.#board.components.reader.cancellation(id))
   }
 }

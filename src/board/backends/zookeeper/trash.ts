@@ -29,7 +29,7 @@ export class ZooKeeperTrash implements BackendTrash {
 
   async discard(discarded: DiscardRequest): Promise<void> {
     const { layout } = this.#board
-    const { kind, postings, ending, lateCancellations } = this.#board.parts
+    const { kind, postings, ending, lateCancellations } = this.#board.components
     const { id, posting, at = new Date() } = discarded
     const what = `removal of ${toJobName(posting)}`
     const entry = kind.encodeTrash({ ...discarded, at }, postings.limit)
@@ -45,7 +45,7 @@ export class ZooKeeperTrash implements BackendTrash {
 
   async restore(entry: TrashedEntry, posting: Posting, { after = [] }: RestoreOptions = {}): Promise<RestoreOutcome> {
     const { layout, committer } = this.#board
-    const { postings, batches } = this.#board.parts
+    const { postings, batches } = this.#board.components
     const what = `restoration of ${toJobName(posting)}`
     const bytes = postings.encode(posting)
     const { batch } = posting
@@ -74,7 +74,7 @@ export class ZooKeeperTrash implements BackendTrash {
 
   /** Returns the revision at which the key can be taken over; undefined if it can be created. @throws Duplicate if it is taken */
   async #freeRevision(what: string, key: string | undefined, entry: TrashedEntry): Promise<number | undefined> {
-    const holder = key === undefined ? undefined : await this.#board.parts.keys.find(what, key)
+    const holder = key === undefined ? undefined : await this.#board.components.keys.find(what, key)
     // Its own window does not keep a job in the trash.
     const isOwn = holder?.state === 'window' && holder.id === entry.id
     if (holder && holder.state !== 'free' && !isOwn) throw refusalError(what, { why: 'key' })
@@ -93,7 +93,7 @@ export class ZooKeeperTrash implements BackendTrash {
   }
 
   async *list(listing?: TrashListing): AsyncGenerator<TrashedEntry, void, undefined> {
-    const { reader, sink } = this.#board.parts
+    const { reader, sink } = this.#board.components
     const what = `reading the trash of ${this.#board.uri}`
     const index = await translateErrors(what, async () => {
       await this.#sync()
@@ -106,13 +106,13 @@ export class ZooKeeperTrash implements BackendTrash {
   }
 
   async entry(id: string): Promise<TrashedEntry | undefined> {
-    return translateErrors(`looking for ${id} in the trash`, () => this.#board.parts.reader.trashedEntry(id))
+    return translateErrors(`looking for ${id} in the trash`, () => this.#board.components.reader.trashedEntry(id))
   }
 
   async find(uuid: string): Promise<TrashedEntry | undefined> {
     return translateErrors(`looking for ${uuid} in the trash`, async () => {
       await this.#sync()
-      return this.#board.parts.reader.findTrashed(uuid)
+      return this.#board.components.reader.findTrashed(uuid)
     })
   }
 
@@ -122,7 +122,7 @@ export class ZooKeeperTrash implements BackendTrash {
   }
 }
 
-/** Returns the parts of a transaction that has an effect and no result. */
+/** Returns the fields of a transaction that has an effect and no result. */
 function effectOnly(what: string): Pick<Transaction<undefined>, 'what' | 'onCommitted' | 'onRecovered'> {
   return { what, onCommitted: () => undefined, onRecovered: () => undefined }
 }

@@ -42,7 +42,7 @@ import type {
   Applied,
   CommittedTransaction,
   Precheck,
-  Refusal,
+  RefusalMeaning,
   RefusedStep,
   Transaction,
   TransactionStep,
@@ -190,7 +190,7 @@ export class TransactionCommitter {
     const checked = turns.flatMap((turn) => (turn.transaction.prechecks ?? []).map((precheck) => ({ turn, precheck })))
     if (checked.length === 0) return turns
     const found = await this.#readPrechecks(checked.map(({ precheck }) => precheck))
-    const refused = new Map<QueuedTransaction, Refusal<unknown>>()
+    const refused = new Map<QueuedTransaction, RefusalMeaning<unknown>>()
     for (const { turn, precheck } of checked) {
       const read = found.get(toKey(precheck))
       // The read is one of this operation. All are judged before the first is answered: a judgement notes what it has found.
@@ -349,16 +349,16 @@ function refusalOf(
   { transaction }: QueuedTransaction,
   error: ZooKeeperError,
   step: RefusedStep = undefined,
-): Refusal<unknown> {
+): RefusalMeaning<unknown> {
   const refusal = transaction.onRefused(error, step)
   return isError(refusal) ? toTenantError('board', transaction.what, refusal) : refusal
 }
 
-function sessionOver({ transaction }: QueuedTransaction): Refusal<unknown> {
+function sessionOver({ transaction }: QueuedTransaction): RefusalMeaning<unknown> {
   return transaction.onSessionOver?.() ?? refusalError(transaction.what, { why: 'over' })
 }
 
-function refuse(turn: QueuedTransaction, refusal: Refusal<unknown>): void {
+function refuse(turn: QueuedTransaction, refusal: RefusalMeaning<unknown>): void {
   if (isError(refusal)) turn.reject(refusal)
   // An answer that throws is a rejection.
   else turn.resolve(new Promise((resolve) => resolve(refusal.answer())))

@@ -15,7 +15,7 @@ import type {
   Addition,
   JournalEntry,
   Precheck,
-  Refusal,
+  RefusalMeaning,
   RefusedStep,
   TouchedName,
   Transaction,
@@ -35,7 +35,7 @@ export function isAgain(answer: unknown): answer is Again {
   return answer === AGAIN
 }
 
-export const TRY_AGAIN: Refusal<Again> = { answer: () => AGAIN }
+export const TRY_AGAIN: RefusalMeaning<Again> = { answer: () => AGAIN }
 
 /** A part of a transaction that a feature adds. Its steps are among the steps of the transaction, which decides their order. */
 export interface TransactionPart<T> {
@@ -46,10 +46,10 @@ export interface TransactionPart<T> {
   readonly entry?: JournalEntry | undefined
   readonly prechecks?: readonly Precheck<T>[] | undefined
   /** Returns the same as {@link Transaction.getConflict}. */
-  getConflict?(): Refusal<T> | undefined
+  getConflict?(): RefusalMeaning<T> | undefined
   repair?(step: TransactionStep, error: ZooKeeperError): (() => Promise<unknown>) | undefined
   /** Returns what the refusal of a step of this part means; undefined for an error that is not about the feature. */
-  onRefused?(error: ZooKeeperError, step: RefusedStep): Refusal<T> | undefined
+  onRefused?(error: ZooKeeperError, step: RefusedStep): RefusalMeaning<T> | undefined
 }
 
 /** Returns the transaction with its parts. A refused step is explained by the part that it belongs to. */

@@ -23,7 +23,7 @@ export interface TransactionStep {
 }
 
 /** The meaning of a refusal: an error for the caller, or what returns the answer of the transaction. It is called once. */
-export type Refusal<T> = Error | { readonly answer: () => T | Promise<T> }
+export type RefusalMeaning<T> = Error | { readonly answer: () => T | Promise<T> }
 
 /** A job, key, resource, record, batch or wait that a transaction changes. `together`: transactions with this mode may share a batch. */
 export interface TouchedName {
@@ -61,7 +61,7 @@ export interface Transaction<T> {
    * Returns what a conflict with changes received since the transaction was created means. Called when its batch was refused because of
    * another transaction.
    */
-  getConflict?(): Refusal<T> | undefined
+  getConflict?(): RefusalMeaning<T> | undefined
   /**
    * Reads that show whether the transaction would be refused. The prechecks of a batch are read together when the batch was refused because of
    * another transaction with prechecks: else each refusal would cost a round.
@@ -73,9 +73,9 @@ export interface Transaction<T> {
   /** Called when the transaction was applied and the rest of the answer is lost. */
   onRecovered(done: CommittedTransaction): T | Promise<T>
   /** Returns what a refusal means. */
-  onRefused(error: ZooKeeperError, step: RefusedStep): Refusal<T>
+  onRefused(error: ZooKeeperError, step: RefusedStep): RefusalMeaning<T>
   /** Returns what the end of {@link session} means; ClaimLost by default. */
-  onSessionOver?(): Refusal<T>
+  onSessionOver?(): RefusalMeaning<T>
 }
 
 /** The step that was refused, or the guard; undefined if the server refused the multi as a whole. */
@@ -107,8 +107,8 @@ export interface Journal {
 
 /** A read, and what it says: `judge` returns what a refusal would mean, or undefined. */
 export type Precheck<T> =
-  | { readonly op: GetDataOp; readonly judge: (found: ReadResult<ReadData>) => Refusal<T> | undefined }
+  | { readonly op: GetDataOp; readonly judge: (found: ReadResult<ReadData>) => RefusalMeaning<T> | undefined }
   | {
       readonly op: GetChildrenOp
-      readonly judge: (found: ReadResult<{ readonly names: string[] }>) => Refusal<T> | undefined
+      readonly judge: (found: ReadResult<{ readonly names: string[] }>) => RefusalMeaning<T> | undefined
     }

@@ -15,7 +15,7 @@ import {
 import type { Posting } from '../../../model/posting.ts'
 import type { TransactionCommitter } from '../commit/committer.ts'
 import { AGAIN, type Again, TRY_AGAIN, type TransactionPart, untilDone } from '../commit/parts.ts'
-import type { Refusal, RefusedStep, TouchedName, TransactionStep } from '../commit/transaction.ts'
+import type { RefusalMeaning, RefusedStep, TouchedName, TransactionStep } from '../commit/transaction.ts'
 import type { BatchNodes, BatchSnapshot } from '../store/batch-nodes.ts'
 import type { Layout } from '../store/layout.ts'
 import { translateErrors } from '../store/reader.ts'
@@ -81,7 +81,7 @@ export class BatchCounter {
    */
   async openPosted<T = never>(
     batch: string,
-    post: Pick<PostRequest, 'posting' | 'member'> & { readonly changed?: Refusal<T | Again> },
+    post: Pick<PostRequest, 'posting' | 'member'> & { readonly changed?: RefusalMeaning<T | Again> },
   ): Promise<BatchOpening<T>> {
     const { posting, member, changed = TRY_AGAIN } = post
     const seen = this.#unsealed.get(batch) ?? (await this.#readForPost(batch, posting))
@@ -141,7 +141,7 @@ export class BatchCounter {
     const { batch } = job
     const rounds = new RetryRounds(`counting job ${job.uuid} of batch ${batch}`)
     let isDoubtful = false
-    const refusal: Refusal<Again> = {
+    const refusal: RefusalMeaning<Again> = {
       answer: async () => {
         isDoubtful = true
         await rounds.next()

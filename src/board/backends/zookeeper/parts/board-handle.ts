@@ -1,4 +1,4 @@
-/** A board as its roles see it: the client, and the parts once it is open. */
+/** A board as its roles see it: the client, and the components once it is open. */
 import { InvalidState } from '../../../../core/errors.ts'
 import type { ZooKeeper } from '../../../../zookeeper/index.ts'
 import type { Settlement } from '../../../contract/index.ts'
@@ -6,7 +6,7 @@ import { refusalError } from '../../../contract/refusals.ts'
 import type { ServerClock } from '../../server-clock.ts'
 import type { TransactionCommitter } from '../commit/committer.ts'
 import type { Layout } from '../store/layout.ts'
-import type { ZooKeeperParts } from './parts.ts'
+import type { ZooKeeperComponents } from './components.ts'
 
 export interface BoardHandleOptions {
   readonly uri: string
@@ -23,7 +23,7 @@ export class BoardHandle {
   readonly committer: TransactionCommitter
   readonly clock: ServerClock
   readonly labels = new SessionLabels()
-  #parts: ZooKeeperParts | undefined
+  #components: ZooKeeperComponents | undefined
 
   constructor({ uri, zookeeper, layout, committer, clock }: BoardHandleOptions) {
     this.uri = uri
@@ -34,17 +34,17 @@ export class BoardHandle {
   }
 
   /** Notes that the board is open. */
-  opened(parts: ZooKeeperParts): void {
-    this.#parts = parts
+  opened(components: ZooKeeperComponents): void {
+    this.#components = components
   }
 
-  get partsIfOpen(): ZooKeeperParts | undefined {
-    return this.#parts
+  get componentsIfOpen(): ZooKeeperComponents | undefined {
+    return this.#components
   }
 
-  /** The parts of the open board. @throws InvalidState before it is open */
-  get parts(): ZooKeeperParts {
-    if (this.#parts) return this.#parts
+  /** The components of the open board. @throws InvalidState before it is open */
+  get components(): ZooKeeperComponents {
+    if (this.#components) return this.#components
     throw new InvalidState(`board ${this.uri} is not open`)
   }
 }

@@ -32,7 +32,7 @@ import {
 import type { Dependency } from '../../../model/dependencies.ts'
 import type { TransactionCommitter } from '../commit/committer.ts'
 import type { Again, TransactionPart } from '../commit/parts.ts'
-import type { Precheck, Refusal, TransactionStep } from '../commit/transaction.ts'
+import type { Precheck, RefusalMeaning, TransactionStep } from '../commit/transaction.ts'
 import { deleteStep } from '../commit/transactions.ts'
 import { addBounded, type KnownDependencies } from '../store/known-dependencies.ts'
 import type { Layout } from '../store/layout.ts'
@@ -89,7 +89,7 @@ export class DependencyParts {
    */
   postPart<T>(id: string, after: readonly Dependency[], toAnswer: (gone: readonly string[]) => T): TransactionPart<T> {
     const { layout } = this.#options
-    const refusal: Refusal<T> = { answer: () => toAnswer(this.findGone(after)) }
+    const refusal: RefusalMeaning<T> = { answer: () => toAnswer(this.findGone(after)) }
     const registrations = after.map(({ id: other, on }) => ({
       other,
       op: op.create(layout.dependent(other, toName({ id, on })), null),
@@ -117,7 +117,7 @@ export class DependencyParts {
    *
    * @param onWaits returns what it means that the job waits
    */
-  proofPart<T>(id: string, onWaits: () => Refusal<T>): TransactionPart<T> | undefined {
+  proofPart<T>(id: string, onWaits: () => RefusalMeaning<T>): TransactionPart<T> | undefined {
     if (this.#options.known.isReady(id)) return undefined
     const path = this.#options.layout.wait(id)
     return {
@@ -128,7 +128,7 @@ export class DependencyParts {
   }
 
   /** Returns the part of a claim that proves that the job, which waits, is cancelled. */
-  cancelledPart<T>(id: string, onWaits: () => Refusal<T>): TransactionPart<T> {
+  cancelledPart<T>(id: string, onWaits: () => RefusalMeaning<T>): TransactionPart<T> {
     return {
       steps: [{ op: op.check(this.#options.layout.cancel(id)) }],
       onRefused: (error) => (isWaiting(error) ? onWaits() : undefined),
@@ -160,7 +160,7 @@ export class DependencyParts {
    * Returns the read that shows whether a job has left the board, once another one of the batch has. A server that has answered a refused
    * multi has also applied all that was committed before it: what such a read does not find is gone.
    */
-  #gonePrecheck<T>(id: string, refusal: Refusal<T>): Precheck<T> {
+  #gonePrecheck<T>(id: string, refusal: RefusalMeaning<T>): Precheck<T> {
     return {
       op: op.getData(this.#options.layout.posting(id)),
       judge: ({ error }: ReadResult<ReadData>) => {
@@ -191,7 +191,7 @@ export class DependencyParts {
   async endPart(
     id: string,
     dependents: readonly Dependent[],
-    { outcome, changed }: { readonly outcome: JobOutcome; readonly changed: Refusal<Again> },
+    { outcome, changed }: { readonly outcome: JobOutcome; readonly changed: RefusalMeaning<Again> },
   ): Promise<DependencyEnd> {
     const release = await this.#release.prepare(id, dependents, { outcome, changed })
     const { steps, prechecks, cancelled, toReadAgain } = release
@@ -213,7 +213,7 @@ export class DependencyParts {
    * Returns the read that shows whether a job has other dependents than these. Jobs that end together often have dependents that their
    * owner does not know, because it did not view the board when they were posted.
    */
-  othersPrecheck(id: string, dependents: readonly Dependent[], changed: Refusal<Again>): Precheck<Again> {
+  othersPrecheck(id: string, dependents: readonly Dependent[], changed: RefusalMeaning<Again>): Precheck<Again> {
     return {
       op: op.getChildren(this.#options.layout.posting(id)),
       judge: ({ error, names = [] }: ReadResult<{ readonly names: string[] }>) => {

@@ -16,7 +16,7 @@ import { NoNode, op, type ReadData, type ReadResult, type ZooKeeper } from '../.
 import { pickAtRandom } from '../../../model/claim-order.ts'
 import type { DependencyEnd } from '../../../model/dependencies.ts'
 import type { Again } from '../commit/parts.ts'
-import type { Precheck, Refusal, TransactionStep } from '../commit/transaction.ts'
+import type { Precheck, RefusalMeaning, TransactionStep } from '../commit/transaction.ts'
 import { deleteStep } from '../commit/transactions.ts'
 import { addBounded, type KnownDependencies } from '../store/known-dependencies.ts'
 import type { Layout } from '../store/layout.ts'
@@ -93,7 +93,7 @@ export class DependencyRelease {
   async prepare(
     id: string,
     dependents: readonly Dependent[],
-    { outcome, changed }: { readonly outcome: JobOutcome; readonly changed: Refusal<Again> },
+    { outcome, changed }: { readonly outcome: JobOutcome; readonly changed: RefusalMeaning<Again> },
   ): Promise<Release> {
     const layout = this.#layout
     const found = this.#recall(dependents, outcome) ?? (await this.#read(dependents))
@@ -125,7 +125,7 @@ export class DependencyRelease {
   /** Returns the steps for the jobs for which a dependent waits, besides the ending job. */
   #restOf(
     dependent: string,
-    { waits, id, changed }: { readonly waits: Waits; readonly id: string; readonly changed: Refusal<Again> },
+    { waits, id, changed }: { readonly waits: Waits; readonly id: string; readonly changed: RefusalMeaning<Again> },
   ): Pick<Release, 'steps' | 'prechecks'> & { readonly isOpen?: true; readonly isLast?: true } {
     const layout = this.#layout
     const ending = this.#ending.get(dependent) ?? new Set<string>()

@@ -8,7 +8,7 @@ import { BadVersion, type CheckOp, NoNode, type ZooKeeperError } from '../../../
 import { refusalError } from '../../../contract/refusals.ts'
 import type { TransactionCommitter } from '../commit/committer.ts'
 import { type Again, isAgain, TRY_AGAIN, type TransactionPart, untilDone } from '../commit/parts.ts'
-import type { Refusal } from '../commit/transaction.ts'
+import type { RefusalMeaning } from '../commit/transaction.ts'
 import { gateCheckOp, gateSteps } from '../commit/transactions.ts'
 import { encodeGate, type GateRecord } from '../store/encoding.ts'
 import { assertIntact, FenceBase } from '../store/fence-base.ts'
@@ -126,7 +126,7 @@ export class GateWriter {
    *
    * @param changed what that means
    */
-  guardPart<T>(version: number, changed: Refusal<T>): TransactionPart<T> {
+  guardPart<T>(version: number, changed: RefusalMeaning<T>): TransactionPart<T> {
     if (this.#guard?.version !== version) this.#guard = gateCheckOp(this.#options.layout, version)
     return { guard: this.#guard, onRefused: (error) => (isChanged(error) ? changed : undefined) }
   }

@@ -8,7 +8,7 @@ import type { Settlement, TrashReason } from '../../../contract/index.ts'
 import { cascadeCancellation } from '../../../model/dependencies.ts'
 import type { TransactionCommitter } from '../commit/committer.ts'
 import { AGAIN, type Again, untilDone, withParts } from '../commit/parts.ts'
-import type { Refusal, Transaction } from '../commit/transaction.ts'
+import type { RefusalMeaning, Transaction } from '../commit/transaction.ts'
 import { postingCheckStep } from '../commit/transactions.ts'
 import type { BoardKind } from '../store/board-kind.ts'
 import { encodeCancellation } from '../store/encoding.ts'
@@ -32,15 +32,15 @@ export interface JobEndingOptions {
 }
 
 /** The end of a job; with a reason, it goes to the trash. */
-export type EndedJob = Pick<Settlement, 'id' | 'revision' | 'posting' | 'history' | 'who'> & Partial<TrashReason>
+export type JobToEnd = Pick<Settlement, 'id' | 'revision' | 'posting' | 'history' | 'who'> & Partial<TrashReason>
 
 /** The state that all tries of one end share. */
 interface Ending {
-  readonly job: EndedJob
+  readonly job: JobToEnd
   readonly outcome: JobOutcome
   readonly transaction: Transaction<Again | undefined>
   /** The meaning of a refusal because the jobs that depend on the job are not as they were read. */
-  readonly changed: Refusal<Again>
+  readonly changed: RefusalMeaning<Again>
   /** Returns what its batch adds; absent for a job without a batch. */
   readonly countEnd: (() => Promise<BatchEnding | undefined>) | undefined
 }
@@ -53,13 +53,13 @@ export class JobEnding {
   }
 
   /** @param transaction removes the job from the board */
-  async end(job: EndedJob, transaction: Transaction<undefined>): Promise<void> {
+  async end(job: JobToEnd, transaction: Transaction<undefined>): Promise<void> {
     const { dependencies, waits, batches, history, kind } = this.#options
     const { id, posting, reason } = job
     const { batch, uuid } = posting
     const cancellation = reason === undefined ? undefined : cascadeCancellation({ ...job, reason })
     let dependents = dependencies.knownDependents(id)
-    const changed: Refusal<Again> = {
+    const changed: RefusalMeaning<Again> = {
       answer: () => {
         dependencies.distrust(id, dependents ?? [])
         dependents = undefined

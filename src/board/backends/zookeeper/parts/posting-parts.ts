@@ -17,7 +17,7 @@ import { MAX_POSTING_BYTES, type Posting, type PostingLimit, toCountedBytes } fr
 import type { TransactionCommitter } from '../commit/committer.ts'
 import { type Again, TRY_AGAIN, type TransactionPart } from '../commit/parts.ts'
 import type { SequenceNumbers } from '../commit/sequence-numbers.ts'
-import type { Precheck, Refusal, RefusedStep, StepSubject, TransactionStep } from '../commit/transaction.ts'
+import type { Precheck, RefusalMeaning, RefusedStep, StepSubject, TransactionStep } from '../commit/transaction.ts'
 import { claimSteps, createStep, keyStep, permitSteps } from '../commit/transactions.ts'
 import type { BoardKind } from '../store/board-kind.ts'
 import { encodeKey } from '../store/encoding.ts'
@@ -188,7 +188,7 @@ export class PostingParts {
     const { keyFor: ms } = posting
     const window = ms === undefined || path === undefined ? undefined : { id: layout.toJobId(path), ms }
     const key = { name, bytes: this.toKeyRecord(posting, window) }
-    const taken: Refusal<T> = { answer: onKeyTaken }
+    const taken: RefusalMeaning<T> = { answer: onKeyTaken }
     const precheck: Precheck<T> = {
       op: op.getData(layout.key(name)),
       // A key at the revision to take over is free.

@@ -3,7 +3,7 @@ import { ServerClock } from '../../../../../src/board/backends/server-clock.ts'
 import { TransactionCommitter } from '../../../../../src/board/backends/zookeeper/commit/committer.ts'
 import { ZooKeeperEntities } from '../../../../../src/board/backends/zookeeper/entities.ts'
 import { BoardHandle } from '../../../../../src/board/backends/zookeeper/parts/board-handle.ts'
-import type { ZooKeeperParts } from '../../../../../src/board/backends/zookeeper/parts/parts.ts'
+import type { ZooKeeperComponents } from '../../../../../src/board/backends/zookeeper/parts/components.ts'
 import { ownBoard } from '../../../../../src/board/backends/zookeeper/store/board-kind.ts'
 import { openBoardPath } from '../../../../../src/board/backends/zookeeper/store/board-path.ts'
 import { BoardGate } from '../../../../../src/board/backends/zookeeper/store/gate.ts'
@@ -39,7 +39,7 @@ function handleOf(zookeeper: ZooKeeper): BoardHandle {
   const clock = new ServerClock()
   const committer = new TransactionCommitter(zookeeper, layout, { timeoutMs: 0, clock: () => undefined })
   const board = new BoardHandle({ uri: 'zookeeper:', zookeeper, layout, committer, clock })
-  board.opened({ kind: ownBoard } as ZooKeeperParts)
+  board.opened({ kind: ownBoard } as ZooKeeperComponents)
   return board
 }
 

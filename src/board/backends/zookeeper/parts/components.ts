@@ -1,4 +1,4 @@
-/** The parts of an open board: how they are put together, and what each of them does with the events of the board's watch. */
+/** The components of an open board: how they are put together, and what each of them does with the events of the board's watch. */
 import type { WatchEvent, ZooKeeper } from '../../../../zookeeper/index.ts'
 import type { BackendSink } from '../../../contract/index.ts'
 import type { ServerClock } from '../../server-clock.ts'
@@ -31,7 +31,7 @@ import { JobEnding } from './job-ending.ts'
 import { LimitReservations } from './limit-reservations.ts'
 import { PostingParts } from './posting-parts.ts'
 
-export interface ZooKeeperParts {
+export interface ZooKeeperComponents {
   readonly layout: Layout
   readonly kind: BoardKind
   readonly sink: BackendSink
@@ -58,7 +58,7 @@ export interface ZooKeeperParts {
   readonly records: RecordNodes
 }
 
-export interface PartsOptions {
+export interface ComponentsOptions {
   readonly zookeeper: ZooKeeper
   readonly layout: Layout
   readonly committer: TransactionCommitter
@@ -76,8 +76,8 @@ export interface PartsOptions {
   readonly onError: (error: unknown) => void
 }
 
-/** Returns the parts of a board that is being opened. */
-export function assembleParts(options: PartsOptions): ZooKeeperParts {
+/** Returns the components of a board that is being opened. */
+export function assembleComponents(options: ComponentsOptions): ZooKeeperComponents {
   const { zookeeper, layout, committer, clock, kind, sink, created, onError } = options
   const now = () => clock.now()
   const unreadable = new UnreadableValues({ onError })
@@ -109,7 +109,7 @@ export function assembleParts(options: PartsOptions): ZooKeeperParts {
   const scan: Scan = new Scan({
     ...shared,
     period: options.scanPeriod,
-    onMissed: () => reportGap(parts),
+    onMissed: () => reportGap(components),
     onGate: (node) => (node ? gate.noteRead(node) : gate.refresh()),
     onIdle: ({ isViewed }) => {
       const mayExist = (uuid: string) => !isViewed || sink.mayExist(uuid)
@@ -123,7 +123,7 @@ export function assembleParts(options: PartsOptions): ZooKeeperParts {
       ? new LimitSweep({ ...shared, gate, records, unusedAfterMs: options.limitsUnusedAfterMs })
       : undefined,
   }
-  const parts: ZooKeeperParts = {
+  const components: ZooKeeperComponents = {
     ...{ layout, kind, sink, unreadable, reader, gate, scan, lateCancellations, postings, known, waits },
     ...{ history, records, dependencies, batches, batchNodes },
     gates: new GateWriter({ ...shared, gate, session: () => zookeeper.session }),
@@ -145,12 +145,12 @@ export function assembleParts(options: PartsOptions): ZooKeeperParts {
       },
     }),
   }
-  return parts
+  return components
 }
 
 /** Applies the events of the watch of the board. */
-export function applyEvents(batch: readonly WatchEvent[], parts: ZooKeeperParts): void {
-  const { layout, sink, scan, gate, releases, conflicts, resources, lateCancellations, known } = parts
+export function applyEvents(batch: readonly WatchEvent[], components: ZooKeeperComponents): void {
+  const { layout, sink, scan, gate, releases, conflicts, resources, lateCancellations, known } = components
   scan.countChanges(batch)
   resources.changed(batch)
   const changes = layout.toChanges(batch)
@@ -165,14 +165,14 @@ export function applyEvents(batch: readonly WatchEvent[], parts: ZooKeeperParts)
 }
 
 /** Reports that changes may have been missed. What is known from changes is forgotten before. */
-export function reportGap(parts: ZooKeeperParts): void {
-  forgetChanges(parts)
-  parts.sink.gap()
-  parts.gate.refresh()
+export function reportGap(components: ZooKeeperComponents): void {
+  forgetChanges(components)
+  components.sink.gap()
+  components.gate.refresh()
 }
 
-/** Makes the parts forget what they know from changes. */
-export function forgetChanges({ scan, releases, resources, known }: ZooKeeperParts): void {
+/** Makes the components forget what they know from changes. */
+export function forgetChanges({ scan, releases, resources, known }: ZooKeeperComponents): void {
   known.clear()
   scan.clearBaseline()
   resources.clear()
