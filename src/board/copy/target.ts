@@ -91,9 +91,9 @@ export async function assertTarget({
 }: Pick<CopySides, 'to'> & { readonly pause: BoardPause }): Promise<boolean> {
   // Two URIs can name one board: it is recognized by its pause.
   const own = await readPause(boardInternals(to.board).records)
-  if (own?.since.getTime() === pause.since.getTime() && own.by === pause.by)
-    throw new InvalidArgument(`${to.backend.uri} is the board that is copied; name another one as the target`)
   const noted = await boardInternals(to.board).records.of(COPIES).get(ID)
+  if (own?.since.getTime() === pause.since.getTime() && own.by === pause.by && !isCopyOf(noted, pause))
+    throw new InvalidArgument(`${to.backend.uri} is the board that is copied; name another one as the target`)
   if (noted) assertContinues(noted, { to, pause, own })
   else await assertEmpty(to)
   return noted !== undefined
@@ -117,6 +117,12 @@ async function describeContent(backend: BoardSide['backend']): Promise<string | 
   for (const { kind, name } of COPIED_RECORDS)
     if (kind !== 'outline' && (await backend.records.list(kind)).length > 0) return name
   return undefined
+}
+
+/** Returns whether the record says that the board is a copy of the board with this pause. Both may have been paused in the same millisecond. */
+function isCopyOf(noted: object | undefined, pause: BoardPause): boolean {
+  const { value }: { readonly value?: CopyRecord } = noted ?? {}
+  return value?.sourcePausedAt === pause.since.getTime() && value.pausedAt === pause.since.getTime()
 }
 
 function assertContinues(

@@ -6,9 +6,19 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect } from 'vitest'
+import { JobBoard } from '../../../src/board/api/job-board.ts'
+import { MemoryBackend, MemorySpace } from '../../../src/board/backends/memory/index.ts'
 import type { Backend, StoredJob, UnreadableJob } from '../../../src/board/contract/index.ts'
-import { type BoardSide, type CopyReport, copyBoard, openSide, type SkippedItem } from '../../../src/board/internal.ts'
+import {
+  type BoardSide,
+  boardInternals,
+  type CopyReport,
+  copyBoard,
+  openSide,
+  type SkippedItem,
+} from '../../../src/board/internal.ts'
 import { InvalidPosting } from '../../../src/core/errors.ts'
+import { ManualClock } from '../../../src/testing/index.ts'
 import { count } from '../../support/counts.ts'
 import { namespace, zookeeperHosts } from '../../support/namespace.ts'
 import { createDatabase, type PostgresDatabase } from '../../support/postgres-database.ts'
@@ -296,6 +306,27 @@ test('a key that another job has since is free on the target, for that job and f
   const reports = byKind(await copyBoard({ from, to }, { signal, onSkipped }))
   expect(reports).toMatchObject({ jobs: { source: 1, target: 1 }, trash: { source: 1, target: 1 } })
   expect(await namesOn(to.board)).toEqual(['newer'])
+})
+
+test('a copy that was paused in the same millisecond as its source is continued, and not taken for the source', async () => {
+  const clock = new ManualClock()
+  const openAt = async (uri: string): Promise<BoardSide> => {
+    const backend = new MemoryBackend({ uri, space: new MemorySpace({ clock }) })
+    const board = new JobBoard(backend, { who: 'copier' })
+    await boardInternals(board).open()
+    return { board, backend }
+  }
+  const [from, to] = [await openAt('memory:from'), await openAt('memory:to')]
+  await using _boards = {
+    [Symbol.asyncDispose]: () => Promise.all([from.board.close(), to.board.close()]).then(() => {}),
+  }
+  await from.board.post('flow', {})
+  await from.board.pause()
+  await copyBoard({ from, to }, { signal, onSkipped })
+  expect((await to.board.pauseOrigin())?.since).toEqual((await from.board.pauseOrigin())?.since)
+  const reports = byKind(await copyBoard({ from, to }, { signal, onSkipped }))
+  expect(reports['jobs']).toMatchObject({ source: 1, target: 1, present: 1 })
+  await expect(copyBoard({ from, to: from }, { signal, onSkipped })).rejects.toThrow('is the board that is copied')
 })
 
 describe.each(['sqlite', 'memory'] as const)(
