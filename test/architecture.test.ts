@@ -72,7 +72,7 @@ const BACKENDS: Readonly<Record<string, (file: string) => boolean>> = {
 }
 
 /** The files of `board/contract` that are no roles. */
-const NO_ROLES: readonly string[] = ['index.ts', 'capabilities.ts', 'refusals.ts', 'sink.ts']
+const NO_ROLES: readonly string[] = ['index.ts', 'refusals.ts', 'sink.ts', 'unsupported.ts']
 
 /** The roles that only some backends have. */
 const OPTIONAL_ROLES: readonly string[] = ['sections.ts', 'caller-transactions.ts']

@@ -23,7 +23,7 @@ interface VariantFiles {
 /** The files that `npm run test:all` runs, and `npm test` does not. */
 export const VARIANTS: readonly VariantFiles[] = [
   {
-    what: 'the C client of ZooKeeper as a witness, which is compiled where it can be',
+    what: 'the C client of ZooKeeper as an observer, which is compiled where it can be',
     files: ['test/board/backends/zookeeper/c-client.test.ts'],
   },
   {

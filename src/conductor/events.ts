@@ -37,7 +37,7 @@ export interface ScheduleFired {
   readonly uuid: string
   /** The time that the rule names. */
   readonly nominal: Date
-  /** By how many milliseconds the job was posted later. */
+  /** The milliseconds by which the job was posted later. */
   readonly lateMs: number
 }
 
@@ -71,9 +71,9 @@ export interface ConductorEvents {
   childStarted: ChildStartedEvent
   /** A child process has ended, by itself or because the conductor has ended it. */
   childDied: ChildDiedEvent
-  /** This conductor has posted a job of a schedule. */
+  /** Emitted when this conductor has posted a job of a schedule. */
   fired: ScheduleFired
-  /** This conductor has decided that times of a schedule are not run. */
+  /** Emitted when this conductor has decided that times of a schedule are not run. */
   skipped: ScheduleSkipped
   /** An error that belongs to no job, or that a listener threw. */
   error: { readonly error: Error }

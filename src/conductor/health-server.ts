@@ -57,7 +57,7 @@ export interface Health {
   readonly children?: ChildrenHealth
   /** The start of the suspect that the conductor runs now, and whether other suspects wait for it. */
   readonly suspect?: { readonly since: Date; readonly othersWait: boolean }
-  /** Each service that has a health check: `healthy`, or why it is not. */
+  /** The services that have a health check, each with `healthy` or the reason why it is not. */
   readonly services?: Readonly<Record<string, string>>
   /** The last time at which it could have claimed a job. */
   readonly lastClaimableCheck?: Date

@@ -161,8 +161,8 @@ export function subscribeHooks(
  *
  * @throws InvalidArgument for an unknown hook, and for a hook that is not a function: the merged hooks do not show it any more
  */
-export function mergeHooks(given: readonly ConductorHooks[]): ConductorHooks {
-  const all = [...new Set(given)]
+export function mergeHooks(hooks: readonly ConductorHooks[]): ConductorHooks {
+  const all = [...new Set(hooks)]
   for (const hooks of all) assertNames(hooks)
   const each = <T>(pick: (hooks: ConductorHooks) => ((event: T) => unknown) | undefined) => {
     const picked = all.flatMap((hooks) => pick(hooks) ?? [])

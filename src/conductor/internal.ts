@@ -2,5 +2,5 @@
 
 export { toBoardLabel } from './boards/board-entries.ts'
 export { mergeHooks } from './hooks.ts'
-export { type JobRecord, type Located, locate, readRecord } from './locate.ts'
+export { findTrashedSince, type JobRecord, type Located, locate, readRecord } from './locate.ts'
 export { mergeServices } from './services/merge.ts'

@@ -65,6 +65,15 @@ export async function readRecord(
   return found && flow && { book: found, flow }
 }
 
+/**
+ * Returns the trashed job of a flow that is done: its owner died before it consumed the job, and the job was cancelled. An
+ * older entry of the trash is left out: that job was posted again, and is done.
+ */
+export async function findTrashedSince({ flow }: JobRecord, board: JobBoard): Promise<TrashedJob | undefined> {
+  const trashed = await board.findTrashed(flow.uuid)
+  return trashed && trashed.at >= flow.updatedAt ? trashed : undefined
+}
+
 async function findOnBoard(uuid: string, board: JobBoard): Promise<Located | undefined> {
   const job = await board.find(uuid).catch(ignoreNotFound)
   return job && { place: 'board', job }

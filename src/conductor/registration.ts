@@ -100,7 +100,7 @@ export class Registration {
     }, HEARTBEAT_PERIOD_MS).unref()
   }
 
-  /** By how much the clock of this machine is ahead of the servers' clock, in milliseconds; 0 within a tolerance. */
+  /** The time by which the clock of this machine is ahead of the servers' clock, in milliseconds; 0 within a tolerance. */
   get clockAheadMs(): number {
     return this.#clockAheadMs
   }
@@ -154,8 +154,8 @@ export class Registration {
   /** Returns whether the name belongs to a process that has ended; its entity may have disappeared just now. */
   async #isOwnedByEndedProcess(): Promise<boolean> {
     const { board, name } = this.#options
-    const there = (await board.entities('conductor')).find((entity) => entity.name === name)
-    return there === undefined || isEndedLocalProcess(there.metadata)
+    const registered = (await board.entities('conductor')).find((entity) => entity.name === name)
+    return registered === undefined || isEndedLocalProcess(registered.metadata)
   }
 
   /** Schedules an update, because the status may have changed. */

@@ -100,11 +100,11 @@ export async function runFlow<I extends object, R, S = unknown>(
   assertOptions(options, KNOWN_OPTIONS, 'runFlow')
   assertFailuresOnBoard(options.failuresOnBoard, 'runFlow')
   const checked = await checkStore(flow, store)
-  const { persistence: given = 'memory:', codec, signal, log: logger } = options
+  const { persistence: place = 'memory:', codec, signal, log: logger } = options
   if (options.board === undefined && flow.posting?.resources !== undefined)
     logger?.warn({ flow: flow.name }, 'the flow declares resources: without a board nothing holds them')
-  const opening = defined({ codec, log: typeof given === 'string' ? logger : undefined })
-  const persistence = await openPersistence(given, opening)
+  const opening = defined({ codec, log: typeof place === 'string' ? logger : undefined })
+  const persistence = await openPersistence(place, opening)
   try {
     await using turn =
       options.board === undefined
@@ -118,7 +118,7 @@ export async function runFlow<I extends object, R, S = unknown>(
     // The flow's type lists what its tasks provide, and on SUCCESS every task has provided it.
     return { results: ending.results as R }
   } finally {
-    if (persistence !== given) await persistence.close()
+    if (persistence !== place) await persistence.close()
   }
 }
 
@@ -142,9 +142,9 @@ async function runTurn(turn: ForegroundRun, { flow, store, persistence, options 
       ...{ flows: [flow], pool, sessionTimeout, sessionLeft, log: logger ?? silentLog },
       ...{ onEvent: () => undefined, onRoom: () => undefined, onCodeChanged: () => undefined },
     })
-    await using made = await servicesForRun(opened, toServiceContext(turn, signal))
+    await using running = await servicesForRun(opened, toServiceContext(turn, signal))
     const engine = new Engine({
-      ...{ flow, store, log, services: made.services },
+      ...{ flow, store, log, services: running.services },
       isolator: isolator ?? (pool === false ? IN_PROCESS : undefined),
       ...turn.engine,
       signals: { ...turn.engine.signals, ...defined({ suspend: signal }) },

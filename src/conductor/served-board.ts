@@ -1,5 +1,5 @@
 /**
- * All that a conductor does on one of its boards: its registration, its schedules, its claims and runs, and the removal of what is old.
+ * The work of a conductor on one of its boards: its registration, its schedules, its claims and runs, and the removal of what is old.
  * Slots, services and child processes belong to the conductor.
  */
 import type { DeclaredLimits, DeclaredSchedules, JobBoard } from '../board/index.ts'
@@ -98,7 +98,7 @@ export class ServedBoard {
         (isolates ? undefined : IN_PROCESS),
       disclosure: new DisclosurePolicy({ ...options, encrypted: persistence.encrypts === true }),
       limits: board.limits,
-      readEnds: (asked) => boardInternals(board).readEnds(asked),
+      readEnds: (request) => boardInternals(board).readEnds(request),
       boardId: boardId(board.uri),
       clock: boardInternals(board).clock,
       onStarted: (event) => this.#onRunStarted(event),
@@ -167,7 +167,7 @@ export class ServedBoard {
     return this.#claimLoop.isStorageAway ? 'away' : 'there'
   }
 
-  /** By how much the clock of this machine is ahead of the servers' clock, in milliseconds; 0 within a tolerance. */
+  /** The time by which the clock of this machine is ahead of the servers' clock, in milliseconds; 0 within a tolerance. */
   get clockAheadMs(): number {
     return this.#registration.clockAheadMs
   }

@@ -46,8 +46,8 @@ async function start(
     const common = await openLogbooks(options.persistence, options, { log, owned })
     const sources: BoardSource[] = []
     for (const entry of entries) {
-      const { persistence: given } = entry
-      const persistence = given === undefined ? common : await openLogbooks(given, options, { log, owned })
+      const { persistence: place } = entry
+      const persistence = place === undefined ? common : await openLogbooks(place, options, { log, owned })
       sources.push(new BoardSource({ entry, persistence, log, who: options.name, telemetry }))
     }
     owned.unshift(...sources)
@@ -108,14 +108,14 @@ function warnOfLostResults(
 }
 
 async function openLogbooks(
-  given: string | Persistence,
+  place: string | Persistence,
   { codec, signal }: ConductorOptions,
   { log, owned }: { readonly log: Logger; readonly owned: AsyncDisposable[] },
 ): Promise<Persistence> {
   const rest = defined({ codec })
   // A persistence that was passed in open is not closed.
-  if (typeof given !== 'string') return rejectOnAbort(openPersistence(given, rest), signal)
-  const opened = await openOrAbort(signal, openPersistence(given, { log, ...rest }))
+  if (typeof place !== 'string') return rejectOnAbort(openPersistence(place, rest), signal)
+  const opened = await openOrAbort(signal, openPersistence(place, { log, ...rest }))
   owned.unshift(opened)
   return opened
 }

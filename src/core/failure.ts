@@ -164,7 +164,7 @@ export class WrappedFailure extends JobboardError {
 export class JobFailed extends JobboardError {
   static override readonly code = 'JOBBOARD_JOB_FAILED'
   readonly uuid: string
-  /** Why it failed, as the trash says. */
+  /** The reason why it failed, as the trash says. */
   readonly reason: string
   /** The failures of its tasks, where logbooks were given; they may contain secrets. */
   readonly failures: readonly Failure[]

@@ -43,12 +43,12 @@ export function redactedLog(log: Logger, redaction: Redactor): Logger {
       const found: unknown = Reflect.get(target, key, target)
       if (typeof found !== 'function') return found
       if (key === 'child') {
-        return (...given: readonly unknown[]) =>
-          redactedLog(found.apply(target, [redaction.value(given[0]), ...given.slice(1)]) as Logger, redaction)
+        return (...values: readonly unknown[]) =>
+          redactedLog(found.apply(target, [redaction.value(values[0]), ...values.slice(1)]) as Logger, redaction)
       }
       if (!WRITING_METHODS.has(String(key))) return found.bind(target)
-      return (...given: readonly unknown[]) => {
-        if (target.isLevelEnabled(String(key))) found.apply(target, clean(given))
+      return (...values: readonly unknown[]) => {
+        if (target.isLevelEnabled(String(key))) found.apply(target, clean(values))
       }
     },
   })

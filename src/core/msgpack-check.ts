@@ -112,7 +112,7 @@ export function checkMsgpack(bytes: Uint8Array, most: number): number {
 const UNUSED_BYTE = 0xc1
 const [SMALL, NUMBER, TEXT, BINARY, EXTENSION, OBJECT, LIST] = [1, 2, 3, 4, 5, 6, 7]
 
-/** For each first byte: the kind of the value (0 if invalid), the number of bytes that hold its size, or its fixed size. */
+/** The meaning of each first byte: the kind of the value (0 if invalid), the number of bytes that hold its size, or its fixed size. */
 const KINDS = new Uint8Array(256)
 const SIZE_BYTES = new Uint8Array(256)
 const FIXED_SIZE = new Uint8Array(256)

@@ -1,7 +1,7 @@
 /**
  * Redacts secrets by the names of their keys. The name `password` hides the values of `password`, `Password` and `pass_word`
  * in plain data at any depth, and the value after such a word in a text (`password=…`, `"password":"…"`). Redaction is a
- * second line of defence: code must still not log secrets.
+ * second line of defence: code must still not log secrets. A redacted text stays as it is when it is redacted again.
  */
 import { InvalidArgument, isDate, isError } from './errors.ts'
 import type { Failure } from './failure.ts'
@@ -40,12 +40,16 @@ export class Redactor {
   }
 
   /** Returns a copy of plain data in which every text is redacted; the fields stay, even if one has the name of a key. */
-  texts(value: unknown, depth = 0): unknown {
+  texts<T>(value: T): T {
+    return this.#texts(value, 0) as T
+  }
+
+  #texts(value: unknown, depth: number): unknown {
     if (this.isEmpty || depth > MAX_DEPTH) return value
     if (typeof value === 'string') return this.text(value)
-    if (Array.isArray(value)) return value.map((item) => this.texts(item, depth + 1))
+    if (Array.isArray(value)) return value.map((item) => this.#texts(item, depth + 1))
     if (typeof value !== 'object' || value === null || Object.getPrototypeOf(value) !== Object.prototype) return value
-    return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, this.texts(item, depth + 1)]))
+    return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, this.#texts(item, depth + 1)]))
   }
 
   /** Returns a failure whose texts are redacted; its fields stay, even if one has the name of a key. */
@@ -99,8 +103,8 @@ function normalizeKey(key: string): string {
   return key.replaceAll(/[-_\s]/g, '').toLowerCase()
 }
 
-/** The value after a key. A quoted value ends with its quote; an object or a list hides the rest of the text. */
-const VALUE_PATTERN = String.raw`(?:\\"(?:(?!\\").)*(?:\\"|$)|"(?:[^"\\]|\\.)*(?:"|$)|'[^']*(?:'|$)|[{[].*|(?<=:\s*)[^,;&}\])\n]+|[^\s,;&}\])]+)`
+/** The value after a key. A redacted value stays; a quoted one ends with its quote; an object or a list hides the rest of the text. */
+const VALUE_PATTERN = String.raw`(?:\[redacted\]|\\"(?:(?!\\").)*(?:\\"|$)|"(?:[^"\\]|\\.)*(?:"|$)|'[^']*(?:'|$)|[{[].*|(?<=:\s*)[^,;&}\])\n]+|[^\s,;&}\])]+)`
 
 function keyPattern(keys: readonly string[]): RegExp | undefined {
   if (keys.length === 0) return undefined

@@ -21,3 +21,15 @@ export function catchError<T>(step: () => T): Result<T> {
 export function toFailed(thrown: unknown): { readonly error: Error } {
   return { error: asError(thrown) }
 }
+
+/**
+ * Calls a function that returns a promise; what the function throws rejects the promise. It is for functions that every job runs: an async
+ * function keeps a record of all its variables for each call, one to three kilobytes for a long function.
+ */
+export function attempt<T>(call: () => Promise<T>): Promise<T> {
+  try {
+    return call()
+  } catch (error) {
+    return Promise.reject(error)
+  }
+}

@@ -2,7 +2,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { InvalidArgument, isDate } from './errors.ts'
 
-/** Milliseconds, or a number with its unit: `250`, `'10s'`, `'1.5h'`. Instants are `Date`. */
+/** A duration: milliseconds, or a number with its unit: `250`, `'10s'`, `'1.5h'`. Instants are `Date`. */
 export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h' | 'd'}`
 
 const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
@@ -52,11 +52,11 @@ export function toMilliseconds(duration: Duration | string, what: string): numbe
   const found = typeof duration === 'string' ? /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(duration.trim()) : undefined
   const value = found ? Number(found[1]) * (UNITS_MS[found[2] ?? ''] ?? Number.NaN) : duration
   if (typeof value === 'number' && value >= 0 && value <= MAX_DURATION_MS) return value
-  const given = formatInvalidDuration(duration)
+  const shown = formatInvalidDuration(duration)
   if (typeof value === 'number' && value > MAX_DURATION_MS)
-    throw new InvalidArgument(`${what}: ${given} is more than the maximum of 100 years; omit it for no limit`)
+    throw new InvalidArgument(`${what}: ${shown} is more than the maximum of 100 years; omit it for no limit`)
   throw new InvalidArgument(
-    `${what}: ${given} is not a duration; write milliseconds or a number with ms, s, m, h or d, such as '10s'`,
+    `${what}: ${shown} is not a duration; write milliseconds or a number with ms, s, m, h or d, such as '10s'`,
   )
 }
 

@@ -61,19 +61,19 @@ export class AtomRunner {
     const context = this.#createContext(node, this.#executing)
     if (atom.kind === 'retry') {
       const ctx = Object.assign(context, { history: this.#readHistory(node) })
-      const made = (value: unknown) => toPlain(value, () => `the value of retry ${atom.name}`)
-      return this.#attempt(node, { context, kept: made }, (args) => atom.execute(args, ctx))
+      const plain = (value: unknown) => toPlain(value, () => `the value of retry ${atom.name}`)
+      return this.#attempt(node, { context, kept: plain }, (args) => atom.execute(args, ctx))
     }
     const isolation = this.#isolationOf(node)
     if (isolation) return this.#attemptIsolated(node, { context, isolation, how: 'execute' })
     const { preExecute, postExecute } = atom
-    const made = (value: unknown) => toPlain(value, () => `the result of task ${atom.name}`)
+    const plain = (value: unknown) => toPlain(value, () => `the result of task ${atom.name}`)
     if (!preExecute && !postExecute)
-      return this.#attempt(node, { context, kept: made }, (args) => atom.execute(args, context))
+      return this.#attempt(node, { context, kept: plain }, (args) => atom.execute(args, context))
     return this.#attempt(node, { context, kept: (value) => value }, (args) =>
       mergeErrors({
         before: () => preExecute?.(args, context),
-        work: async () => made(await atom.execute(args, context)),
+        work: async () => plain(await atom.execute(args, context)),
         after: () => postExecute?.(args, context),
       }),
     )
@@ -261,7 +261,7 @@ export function toPlain(value: unknown, what: () => string): unknown {
 
 /** The very errors that atoms threw in this engine: a failure in a record is only what was kept of one. */
 export class ThrownErrors {
-  /** By atom, the first first. */
+  /** The errors by atom, in the order in which they occurred. */
   readonly #errors = new Map<string, unknown>()
 
   note(atom: string, error: unknown): void {

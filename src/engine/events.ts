@@ -24,7 +24,7 @@ export interface AtomTransition extends StateTransition<AtomState> {
 export interface ProgressEvent {
   readonly flow: string
   readonly atom: string
-  /** From 0 to 1. */
+  /** The progress, from 0 to 1. */
   readonly progress: number
   /** The text of the report, if it had one. */
   readonly message?: string

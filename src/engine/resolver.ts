@@ -31,7 +31,7 @@ export interface ResolverOptions {
 
 interface ResolvedDecision {
   readonly decision: Decision
-  /** In milliseconds. */
+  /** The pause in milliseconds. */
   readonly after: number
 }
 

@@ -360,11 +360,11 @@ export class FlowRun {
       this.counts.executed += 1
       const { value } = attempt
       // An encoding that has no undefined must give the same record back.
-      const made = value === undefined ? undefined : { result: value }
+      const fields = value === undefined ? undefined : { result: value }
       const more =
         node.atom.kind === 'retry'
-          ? { ...made, history: addAttempt(this.#atomStates.record(node).history ?? [], value) }
-          : made
+          ? { ...fields, history: addAttempt(this.#atomStates.record(node).history ?? [], value) }
+          : fields
       this.#atomStates.moveTo(node, 'SUCCESS', more)
       // Meanwhile it may have been decided that it is to be undone.
       this.#atomStates.frontier.consider(node)

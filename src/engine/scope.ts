@@ -1,5 +1,5 @@
 /**
- * Which values an atom sees. What is injected into it comes first; then the store, which shadows everything, as in
+ * The values that an atom sees. What is injected into it comes first; then the store, which shadows everything, as in
  * TaskFlow; then what the nearest atom before it has provided.
  */
 import { MissingDependencies } from '../core/errors.ts'
@@ -51,8 +51,8 @@ export function resolveArguments(node: AtomNode, options: { store: Store; ledger
 
 function explainMissing(node: AtomNode, name: string, { ledger }: { ledger: Ledger }): string {
   const nearest = node.sources.get(name)?.atom
-  const made = nearest && ledger.atom(nearest.name).state === 'SUCCESS'
-  return made
+  const isDone = nearest && ledger.atom(nearest.name).state === 'SUCCESS'
+  return isDone
     ? `which ${nearest.kind} ${nearest.name} provides as a part of its result; but the result had no such part`
     : 'which nothing has provided'
 }

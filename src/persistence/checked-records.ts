@@ -172,7 +172,7 @@ function assertTexts(fields: Fields, names: readonly string[], where: string): v
 
 function assertDate(value: unknown, where: string, what: string): asserts value is Date {
   if (!isDate(value) || Number.isNaN(value.getTime())) throw damagedRecordError(where, `${what} is not a date`)
-  // Postgres cannot read other years in the format in which dates are written, and would refuse the whole batch.
+  // Postgres cannot read other years in the format in which dates are written, and would refuse the whole group.
   const year = value.getUTCFullYear()
   if (year < 1 || year > 9_999) throw damagedRecordError(where, `${what} is not a date from year 1 to 9999`)
 }

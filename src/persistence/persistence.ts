@@ -3,7 +3,7 @@
  *
  * **Only the newest run writes.** An owner acquires a flow with its run number before it reads the flow. From then on
  * every write of an older run is refused with ClaimLost and changes nothing, also when the two race; the check and the
- * write are one step of the backend. An acquire whose run is not above the stored one is refused with {@link Fenced},
+ * write are one step of the backend. An acquire whose run is not above the stored one is refused with `Fenced`,
  * unless it has the same claim (a repetition after a lost answer).
  *
  * **A write that was reported as done is durable**, and later steps may rely on it. A write that failed with

@@ -137,6 +137,6 @@ function withoutResults(flow: FlowDetail): FlowDetail {
 
 function withoutResult(atom: FlowDetail['atoms'][number]): FlowDetail['atoms'][number] {
   const { name, kind, version, state, intention, updatedAt, createdAt, states } = atom
-  const made = createdAt ? { createdAt } : {}
-  return { name, kind, version, state, intention, meta: {}, updatedAt, ...made, ...(states ? { states } : {}) }
+  const fields = createdAt ? { createdAt } : {}
+  return { name, kind, version, state, intention, meta: {}, updatedAt, ...fields, ...(states ? { states } : {}) }
 }

@@ -112,9 +112,9 @@ async function run({ number, work }: Extract<ToChild, { kind: 'run' }>): Promise
     if (!worker) throw new Error('the worker is not open')
     void send({ kind: 'begun', number }).catch(() => undefined)
     const { run } = worker
-    const ask: WorkContext['ask'] = async (asked, options) => {
+    const ask: WorkContext['ask'] = async (content, options) => {
       if (underWay?.number !== number) throw new InvalidState('the work that asks is over')
-      return questions.ask(asked, options)
+      return questions.ask(content, options)
     }
     const result = await workOfCode.run(number, () => run(work, { signal: stop.signal, post, ask }))
     if (underWay?.number === number) await send({ kind: 'done', number, result })

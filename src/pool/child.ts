@@ -103,7 +103,7 @@ export class Child {
   #disconnectTimer: NodeJS.Timeout | undefined
   /** Whether the process has ended; its output may follow. */
   #hasExited = false
-  /** Why the child ends, if it is known: a signal was sent, its start has failed, or its worker has refused. Rejects the work under way. */
+  /** The reason why the child ends, if it is known: a signal was sent, its start has failed, or its worker has refused. Rejects the work under way. */
   #killedFor: { readonly error: unknown } | undefined
   #residentMemory: number | undefined
   #oomKillsBefore: number | undefined

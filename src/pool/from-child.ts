@@ -24,7 +24,7 @@ export function parseFromChild(value: unknown): FromChild {
     case 'note':
       return { kind, number: toNumber(fields, 'number'), note: fields['note'] }
     case 'ask':
-      return { kind, ...toQuestion(fields), asked: fields['asked'] }
+      return { kind, ...toQuestion(fields), content: fields['content'] }
     case 'drop':
       return { kind, ...toQuestion(fields) }
     case 'done':

@@ -63,7 +63,7 @@ export interface PoolSettings {
   readonly execArgv: readonly string[]
 }
 
-/** Every message has some fields of its own. */
+/** The smallest limit of messages: each message has some fields of its own. */
 const MIN_MAX_MESSAGE = 1_024
 
 /** Checks the options and adds the defaults. @throws InvalidArgument naming the invalid option and a valid value */

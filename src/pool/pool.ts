@@ -94,7 +94,7 @@ export interface ChildStatus {
   readonly state: ChildState
   readonly tasks: number
   readonly startedAt: Date
-  /** In bytes. */
+  /** The limit of memory in bytes. */
   readonly memory: number | undefined
 }
 
@@ -106,7 +106,7 @@ export class ChildPool implements AsyncDisposable {
   /** Children that end when they are idle: their successor is ready, or they did fresh work. */
   readonly #leaving = new Set<Child>()
   readonly #idleSince = new WeakMap<Child, number>()
-  /** In the order in which it is given to children. */
+  /** The work that waits, in the order in which it is given to children. */
   #waiting: Set<WaitingWork> = new Set()
   #childCount = 0
   #failedStarts = 0
@@ -124,7 +124,7 @@ export class ChildPool implements AsyncDisposable {
     return this.#waiting.size
   }
 
-  /** Why work is refused; undefined while children can be started. */
+  /** The reason why work is refused; undefined while children can be started. */
   get refusal(): Error | undefined {
     return this.#refusal
   }

@@ -55,7 +55,7 @@ export type FromChild =
   | { readonly kind: 'refused'; readonly failure: Failure }
   | { readonly kind: 'begun'; readonly number: number }
   | { readonly kind: 'note'; readonly number: number; readonly note: unknown }
-  | { readonly kind: 'ask'; readonly number: number; readonly question: number; readonly asked: unknown }
+  | { readonly kind: 'ask'; readonly number: number; readonly question: number; readonly content: unknown }
   | { readonly kind: 'drop'; readonly number: number; readonly question: number }
   | { readonly kind: 'done'; readonly number: number; readonly result: unknown }
   | { readonly kind: 'failed'; readonly number: number; readonly failure: Failure; readonly isLast: boolean }
@@ -82,5 +82,5 @@ export interface WorkContext {
    *
    * @throws the error of the owner, of the same class; the reason of `signal`, which ends what the owner does for it
    */
-  ask(asked: unknown, options: { readonly signal: AbortSignal }): Promise<unknown>
+  ask(content: unknown, options: { readonly signal: AbortSignal }): Promise<unknown>
 }

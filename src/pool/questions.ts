@@ -29,14 +29,14 @@ export class Questions {
     this.#send = send
   }
 
-  async ask(asked: unknown, { signal }: { readonly signal: AbortSignal }): Promise<unknown> {
+  async ask(content: unknown, { signal }: { readonly signal: AbortSignal }): Promise<unknown> {
     signal.throwIfAborted()
     this.#count += 1
     const [number, question] = [this.#number, this.#count]
     const answer = createDeferred<unknown>()
     this.#open.set(question, answer)
     try {
-      await this.#send({ kind: 'ask', number, question, asked })
+      await this.#send({ kind: 'ask', number, question, content })
       return await rejectOnAbort(answer.promise, signal)
     } catch (error) {
       if (signal.aborted) void this.#send({ kind: 'drop', number, question }).catch(() => undefined)
@@ -54,7 +54,7 @@ export class Questions {
 }
 
 /** The function that answers a question. @param options.signal fires when the answer is not needed any more */
-export type OnAsk = (asked: unknown, options: { readonly signal: AbortSignal }) => Promise<unknown>
+export type OnAsk = (content: unknown, options: { readonly signal: AbortSignal }) => Promise<unknown>
 
 /** The questions of one piece of work, in the pool. */
 export class Answers {
@@ -75,12 +75,12 @@ export class Answers {
     void this.#answer(message)
   }
 
-  async #answer({ number, question, asked }: AskMessage): Promise<void> {
+  async #answer({ number, question, content }: AskMessage): Promise<void> {
     const stop = new AbortFlag()
     this.#underWay.set(question, stop)
     const message = { kind: 'answer', number, question } as const
     try {
-      const result = await this.#onAsk(asked, { signal: stop.signal })
+      const result = await this.#onAsk(content, { signal: stop.signal })
       if (!stop.aborted) this.#send({ ...message, result })
     } catch (error) {
       if (!stop.aborted) this.#send({ ...message, failure: failureOf(error) })

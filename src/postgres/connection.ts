@@ -7,7 +7,7 @@
 import type { Client, Pool } from 'pg'
 import { createSharedController } from '../core/async/abort.ts'
 import { InvalidArgument, isError } from '../core/errors.ts'
-import { type PostgresLocation, poolSettings } from './place.ts'
+import { type PostgresLocation, poolSettings } from './location.ts'
 
 /**
  * The interface of a Postgres driver. A `Pool` of the `pg` package implements it; any other driver takes one line.
@@ -57,12 +57,12 @@ export class PostgresConnection implements SqlDriver {
 
   /** @throws what the driver throws; the signal's reason */
   static async open(
-    place: PostgresLocation,
+    location: PostgresLocation,
     options: { readonly signal?: AbortSignal } = {},
   ): Promise<PostgresConnection> {
     const { signal } = options
     signal?.throwIfAborted()
-    const [{ default: pg }, settings] = await Promise.all([loadPg(place), poolSettings(place)])
+    const [{ default: pg }, settings] = await Promise.all([loadPg(location), poolSettings(location)])
     // An abort that came meanwhile would not be reported to the listener below.
     signal?.throwIfAborted()
     const client = new pg.Client(settings)
@@ -151,8 +151,8 @@ export class PostgresPool implements SqlDriver {
   readonly #underWay = new Set<Promise<unknown>>()
   #pool: Promise<Pool> | undefined
 
-  constructor(place: PostgresLocation) {
-    this.#location = place
+  constructor(location: PostgresLocation) {
+    this.#location = location
   }
 
   /** Connects where no connection is free; a lost one is made anew by the next call. Errors are the driver's own. */
@@ -171,8 +171,8 @@ export class PostgresPool implements SqlDriver {
   }
 }
 
-async function createPool(place: PostgresLocation): Promise<Pool> {
-  const [{ default: pg }, settings] = await Promise.all([loadPg(place), poolSettings(place)])
+async function createPool(location: PostgresLocation): Promise<Pool> {
+  const [{ default: pg }, settings] = await Promise.all([loadPg(location), poolSettings(location)])
   const pool = new pg.Pool(settings)
   // The loss of an idle connection is not an error: the next call opens another.
   pool.on('error', () => undefined)

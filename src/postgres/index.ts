@@ -1,13 +1,14 @@
 /** Access to Postgres, for boards and for logbooks. */
 export { decodeText, encodeText } from '../core/texts.ts'
 export { advisoryClass, advisoryKey } from './advisory-keys.ts'
+export { arrayLiteral } from './array-literal.ts'
 export { type Notification, PostgresConnection, PostgresPool, type Row, type SqlDriver } from './connection.ts'
 export { PostgresError, toPostgresError } from './errors.ts'
-export { areMigrated, type Migrations, migrate } from './migrations.ts'
 export {
   type PostgresLocation,
   parsePostgresLocation,
   quoteIdentifier,
   schemaName,
-} from './place.ts'
+} from './location.ts'
+export { areMigrated, type Migrations, migrate } from './migrations.ts'
 export { foreignOwner, foreignOwnerAdvice, warnOfForeignOwner } from './schema-owner.ts'

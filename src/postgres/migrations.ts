@@ -7,7 +7,7 @@
  */
 import { IncompatibleVersion } from '../core/errors.ts'
 import type { SqlDriver } from './connection.ts'
-import { quoteIdentifier } from './place.ts'
+import { quoteIdentifier } from './location.ts'
 
 export interface Migrations {
   readonly schema: string
@@ -60,13 +60,13 @@ async function readKnownVersion(driver: SqlDriver, migrations: Migrations): Prom
 
 async function versionQuery(driver: SqlDriver, { schema, part }: Migrations): Promise<number> {
   const question = `SELECT to_regclass($1) IS NOT NULL AS there, current_setting('server_encoding') AS encoding`
-  const there = await driver.query(question, [`${quoteIdentifier(schema)}.migrations`])
-  const encoding = there.rows[0]?.['encoding'] ?? 'UTF8'
+  const found = await driver.query(question, [`${quoteIdentifier(schema)}.migrations`])
+  const encoding = found.rows[0]?.['encoding'] ?? 'UTF8'
   if (encoding !== 'UTF8')
     throw new IncompatibleVersion(
       `the database is encoded in ${encoding}, which has not all characters; create one with ENCODING 'UTF8' TEMPLATE template0`,
     )
-  if (there.rows[0]?.['there'] !== true) return 0
+  if (found.rows[0]?.['there'] !== true) return 0
   const newest = `SELECT max(version) AS version FROM ${quoteIdentifier(schema)}.migrations WHERE part = $1`
   const { rows } = await driver.query(newest, [part])
   return Number(rows[0]?.['version'] ?? 0)

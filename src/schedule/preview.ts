@@ -80,8 +80,8 @@ async function toExplainer(spec: ScheduleSpec, work: Work): Promise<Explainer> {
     }
   }
   if ('at' in spec && typeof spec.at === 'string' && !/(?:Z|[+-]\d{2}:\d{2})$/.test(spec.at)) {
-    const given = spec.at.replace(' ', 'T').slice(0, 16)
-    return ({ at }) => (formatLocalTime(at, zone).startsWith(given) ? describeRepeated(at, zone) : MOVED)
+    const wanted = spec.at.replace(' ', 'T').slice(0, 16)
+    return ({ at }) => (formatLocalTime(at, zone).startsWith(wanted) ? describeRepeated(at, zone) : MOVED)
   }
   return () => undefined
 }

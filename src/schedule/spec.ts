@@ -25,7 +25,7 @@ export interface CronSpec {
 
 /** Equal intervals. Changes of the clock do not move them. */
 export interface EverySpec {
-  /** At least a second. */
+  /** The interval, at least a second. */
   readonly every: Duration
   /**
    * The instant from which the intervals are counted. `epoch`, the default: 1970-01-01T00:00Z, so that they do not drift. `completion`: the
@@ -145,14 +145,14 @@ export function toStoredSpec(spec: ScheduleSpec): ScheduleSpec {
 }
 
 function toRule(spec: ScheduleSpec, { zone, start }: { zone: string; start: number | undefined }): Rule {
-  const given = KINDS.filter((kind) => kind in spec)
-  if (given.length !== 1)
+  const kinds = KINDS.filter((kind) => kind in spec)
+  if (kinds.length !== 1)
     throw new InvalidArgument(
-      `a schedule has exactly one of ${KINDS.join(', ')}, got ${given.length === 0 ? 'none' : given.join(' and ')}`,
+      `a schedule has exactly one of ${KINDS.join(', ')}, got ${kinds.length === 0 ? 'none' : kinds.join(' and ')}`,
     )
   for (const option of ['offset', 'from'])
     if (option in spec && !('every' in spec))
-      throw new InvalidArgument(`${option} belongs to every, and not to ${given[0]}`)
+      throw new InvalidArgument(`${option} belongs to every, and not to ${kinds[0]}`)
   if ('cron' in spec) return toCronRule(spec.cron, zone)
   if ('rrule' in spec) return toCalendarRule(spec.rrule, { zone, start })
   if ('at' in spec) return toSingleRule(toInstant(spec.at, { zone, what: 'at' }))

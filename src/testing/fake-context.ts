@@ -23,19 +23,19 @@ export interface FakeContextOptions<R = undefined> {
   readonly run?: number
   /** The job; without details unless they are given. */
   readonly job?: Omit<RunningJob, 'details'> & Partial<Pick<RunningJob, 'details'>>
-  /** For a task of a scheduled job. */
+  /** The scheduled run, for a task of a scheduled job. */
   readonly schedule?: ScheduledRun
   /** The jobs after which the job is run, as `ctx.dependencies.read` returns them; none by default. */
   readonly dependencies?: readonly EndedDependency[]
-  /** For a task of a job in a batch, or of the callback of one. */
+  /** The batch, for a task of a job in a batch, or of the callback of one. */
   readonly batch?: BatchRun
   /** The checkpoint that a former run of the task has saved: `ctx.checkpoint.last`. */
   readonly checkpoint?: unknown
   /** The result of `execute`. */
   readonly result?: R
-  /** Why `execute` failed. */
+  /** The reason why `execute` failed. */
   readonly failure?: Error
-  /** Why the flow is reverted; the task's own failure by default. */
+  /** The reasons why the flow is reverted; the task's own failure by default. */
   readonly failures?: readonly Error[]
 }
 

@@ -24,7 +24,7 @@ interface PendingAlarm {
 
 /**
  * Delays of jobs, their rests after failed runs, pauses of retries, and deadlines of jobs, flows and tasks go by it, where
- * the board has it: see {@link Workbench}. Timeouts of calls (`timeout`) use real time, and so do the times in logbooks.
+ * the board has it: see `Workbench`. Timeouts of calls (`timeout`) use real time, and so do the times in logbooks.
  *
  * @example
  * await bench.board.post(remind, { to: 'Ada' }, { delay: '1d' })

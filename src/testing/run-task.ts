@@ -20,10 +20,10 @@ type ContextFor<S, R> = unknown extends S ? [ctx?: FakeContext<unknown, R>] : [c
 export async function runTask<A, P extends Provides, R, B extends Rebind, J extends object, S>(
   task: Task<A, P, R, B, J, S>,
   args: NoInfer<TaskArguments<A, J>>,
-  ...[given]: ContextFor<NoInfer<S>, NoInfer<R> | undefined>
+  ...[context]: ContextFor<NoInfer<S>, NoInfer<R> | undefined>
 ): Promise<Awaited<R>> {
   assertTask(task, 'runTask')
-  const ctx = (given ?? fakeContext()) as FakeContext<S, R>
+  const ctx = (context ?? fakeContext()) as FakeContext<S, R>
   const all = { ...task.inject, ...args } as A
   await task.preExecute?.(all, ctx)
   try {
@@ -43,10 +43,10 @@ export async function runTask<A, P extends Provides, R, B extends Rebind, J exte
 export async function revertTask<A, P extends Provides, R, B extends Rebind, J extends object, S>(
   task: Task<A, P, R, B, J, S>,
   args: NoInfer<TaskArguments<A, J>>,
-  ...[given]: ContextFor<NoInfer<S>, NoInfer<R> | undefined>
+  ...[context]: ContextFor<NoInfer<S>, NoInfer<R> | undefined>
 ): Promise<void> {
   assertTask(task, 'revertTask')
-  const ctx = (given ?? fakeContext()) as FakeContext<S, R>
+  const ctx = (context ?? fakeContext()) as FakeContext<S, R>
   const all = { ...task.inject, ...args } as A
   await task.preRevert?.(all, ctx)
   try {

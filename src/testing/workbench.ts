@@ -53,7 +53,7 @@ const KNOWN_OPTIONS: KnownOptions<WorkbenchOptions> = {
 
 /** The options of a drain. */
 export interface DrainOptions extends WaitLimit {
-  /** Also does what rests: whenever nothing is left to do, the clock turns on to the end of the next delay. */
+  /** Whether resting jobs are run, too: whenever nothing is left to do, the clock turns on to the end of the next delay. */
   readonly skipDelays?: boolean
 }
 
@@ -199,16 +199,16 @@ export async function workbench<const F extends readonly AnyFlow[]>(
   options: WorkbenchOptions & { readonly flows: F } & ServicesFor<F>,
 ): Promise<Workbench> {
   assertOptions<WorkbenchOptions>(options, KNOWN_OPTIONS, 'a workbench')
-  const { board: uri, persistence: given = 'memory:' } = options
+  const { board: uri, persistence: logbooks = 'memory:' } = options
   if (!Array.isArray(options.flows)) throw new InvalidArgument('a workbench: flows has to be a list, as in [hello]')
   const clock = uri === undefined ? new ManualClock() : undefined
   const place = clock && memoryTestBackend({ clock })
   const another = (who: string) => (place ? place.open({ who }) : openBoard(uri ?? '', { who }))
-  const persistence = await openPersistence(given)
+  const persistence = await openPersistence(logbooks)
   try {
     return new Workbench({ board: await another('test'), persistence, clock, options, another })
   } catch (error) {
-    if (persistence !== given) await persistence.close()
+    if (persistence !== logbooks) await persistence.close()
     throw error
   }
 }

@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { Refusal } from './problem.ts'
 
-/** The folder next to this file; and that of the build, for a dashboard that is run from its sources. */
+/** The folder next to this file, and the folder of the build, for a dashboard that is run from its sources. */
 const FOLDERS = ['./page/', '../../dist/ui/page/'] as const
 
 interface PageFile {

@@ -1,91 +1,96 @@
-/** The view of a conductor. Another release, or another program, may have written the entity. */
+/** The view of a conductor. Another release, or another program, may have written the entity: a value of another type is left out. */
 
 import type { Entity } from '../board/index.ts'
 import { isDate } from '../core/errors.ts'
 import { formatDuration } from './duration.ts'
 
-export interface ConductorView {
-  readonly name: string
-  readonly host?: string
-  readonly pid?: number
-  /** The release of the application. */
-  readonly release?: string
-  /** The release of jobboard. */
-  readonly version?: string
-  readonly state?: string
-  readonly running?: number
-  readonly concurrency?: number
-  readonly sizes?: readonly string[]
-  readonly flows?: readonly string[]
-  /** The versions of each flow that it runs, by name. */
-  readonly versions?: Readonly<Record<string, readonly string[]>>
-  /** The uuids of the jobs that it runs. */
-  readonly jobs?: readonly string[]
-  /** The uuids of the jobs that it has given back or lost, and whose tasks still keep slots. */
-  readonly unended?: readonly string[]
-  /** Its child processes for isolated tasks. */
-  readonly children?: readonly ChildView[]
-  /** The reason why no child process can be started. */
-  readonly noChild?: string
-  readonly startedAt?: Date
-  /** The time of its last report: at most a minute ago. */
-  readonly reportedAt?: Date
-  /** The time at which it began to stop. */
-  readonly drainingSince?: Date
-  /** By how much the clock of its machine is ahead of the servers' clock, in milliseconds, if they differ by seconds. */
-  readonly clockAheadMs?: number
-  /** Set to `away` while it cannot reach the logbooks of the board. */
-  readonly logbooks?: string
-  /** The counts of the conductor since its start. */
-  readonly counts?: CountsView
-  /** The version of its time-zone data. */
-  readonly timeZones?: string
-  /** The schedules that it declares: their owner, and their ids unless they are many. */
-  readonly declares?: { readonly owner: string; readonly ids?: readonly string[] }
-}
+/** The fields of an object that others have written, with the functions that read them: each returns undefined for a value of another type. */
+type Readers = Readonly<Record<string, (value: unknown) => unknown>>
+type Fields<R extends Readers> = { readonly [Name in keyof R]?: Exclude<ReturnType<R[Name]>, undefined> }
 
-export interface CountsView {
-  readonly done?: number
-  readonly failed?: number
-  readonly other?: number
-  readonly workedMs?: number
-}
+const COUNTS = { done: readNumber, failed: readNumber, other: readNumber, workedMs: readNumber }
 
-export interface ChildView {
-  readonly number?: number
-  readonly pid?: number
-  readonly state?: string
+const CHILD = {
+  number: readNumber,
+  pid: readNumber,
+  state: readText,
   /** The number of tasks that it has begun. */
-  readonly tasks?: number
+  tasks: readNumber,
   /** The resident memory when it was last reported, in bytes. */
-  readonly memory?: number
+  memory: readNumber,
+}
+
+const CONDUCTOR = {
+  host: readText,
+  pid: readNumber,
+  /** The release of the application. */
+  release: readText,
+  /** The release of jobboard. */
+  version: readText,
+  state: readText,
+  running: readNumber,
+  concurrency: readNumber,
+  sizes: readTexts,
+  flows: readFlowNames,
+  /** The versions of each flow that it runs, by name. */
+  versions: readVersions,
+  /** The uuids of the jobs that it runs. */
+  jobs: readTexts,
+  /** The uuids of the jobs that it has given back or lost, and whose tasks still keep slots. */
+  unended: readTexts,
+  /** Its child processes for isolated tasks. */
+  children: readChildren,
+  /** The reason why no child process can be started. */
+  noChild: readText,
+  startedAt: readDate,
+  /** The time of its last report: at most a minute ago. */
+  reportedAt: readDate,
+  /** The time at which it began to stop. */
+  drainingSince: readDate,
+  /** By how much the clock of its machine is ahead of the servers' clock, in milliseconds, if they differ by seconds. */
+  clockAheadMs: readNumber,
+  /** Set to `away` while it cannot reach the logbooks of the board. */
+  logbooks: readText,
+  /** The counts of the conductor since its start. */
+  counts: readCounts,
+  /** The version of its time-zone data. */
+  timeZones: readText,
+  /** The schedules that it declares: their owner, and their ids unless they are many. */
+  declares: readDeclares,
+}
+
+export interface ConductorView extends Fields<typeof CONDUCTOR> {
+  readonly name: string
 }
 
 export function conductorView({ name, metadata }: Entity): ConductorView {
+  return { name, ...readFields(CONDUCTOR, metadata) }
+}
+
+/** Returns the views of conductors in the order of their names. */
+export function conductorViews(entities: readonly Entity[]): ConductorView[] {
+  return entities.map(conductorView).sort((a, b) => (a.name < b.name ? -1 : 1))
+}
+
+/** Returns whether the conductor has this version of a flow. A conductor that has the flow and reports no versions of it is counted. */
+export function hasFlow(
+  { flows = [], versions = {} }: ConductorView,
+  { name, version }: { readonly name: string; readonly version: string },
+): boolean {
+  const known = Object.hasOwn(versions, name) ? versions[name] : undefined
+  return known ? known.includes(version) : flows.includes(name)
+}
+
+/** The slots of all conductors that report them. */
+export interface Slots {
+  readonly busy: number
+  readonly all: number
+}
+
+export function countSlots(conductors: readonly ConductorView[]): Slots {
   return {
-    name,
-    ...text(metadata, 'host'),
-    ...number(metadata, 'pid'),
-    ...text(metadata, 'release'),
-    ...text(metadata, 'version'),
-    ...text(metadata, 'state'),
-    ...number(metadata, 'running'),
-    ...number(metadata, 'concurrency'),
-    ...texts(metadata, 'sizes'),
-    ...flowNames(metadata),
-    ...versions(metadata),
-    ...texts(metadata, 'jobs'),
-    ...texts(metadata, 'unended'),
-    ...children(metadata),
-    ...text(metadata, 'noChild'),
-    ...date(metadata, 'startedAt'),
-    ...date(metadata, 'reportedAt'),
-    ...date(metadata, 'drainingSince'),
-    ...number(metadata, 'clockAheadMs'),
-    ...text(metadata, 'logbooks'),
-    ...counts(metadata),
-    ...text(metadata, 'timeZones'),
-    ...declares(metadata),
+    busy: conductors.reduce((sum, { running = 0 }) => sum + running, 0),
+    all: conductors.reduce((sum, { concurrency = 0 }) => sum + concurrency, 0),
   }
 }
 
@@ -101,68 +106,53 @@ export function describeClock({
   return `the clock of conductor ${name} is ${formatDuration(Math.abs(clockAheadMs))} ${how} the servers' clock`
 }
 
-type Metadata = Entity['metadata']
-
-function text<K extends string>(metadata: Metadata, name: K): { readonly [N in K]?: string } {
-  const value = metadata[name]
-  return typeof value === 'string' ? ({ [name]: value } as { [N in K]: string }) : {}
+/** Returns the fields that can be read. */
+function readFields<R extends Readers>(readers: R, written: object): Fields<R> {
+  const values: Readonly<Record<string, unknown>> = { ...written }
+  const fields = Object.entries(readers).map(([name, read]) => [name, read(values[name])] as const)
+  return Object.fromEntries(fields.filter(([, value]) => value !== undefined)) as Fields<R>
 }
 
-function number<K extends string>(metadata: Metadata, name: K): { readonly [N in K]?: number } {
-  const value = metadata[name]
-  return typeof value === 'number' ? ({ [name]: value } as { [N in K]: number }) : {}
+function readText(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined
 }
 
-/** Returns a Date, or the text of one: boards that hold JSON store it as text. */
-function date<K extends string>(metadata: Metadata, name: K): { readonly [N in K]?: Date } {
-  const value = metadata[name]
+function readNumber(value: unknown): number | undefined {
+  return typeof value === 'number' ? value : undefined
+}
+
+/** Reads a Date, or the text of one: boards that hold JSON store it as text. */
+function readDate(value: unknown): Date | undefined {
   const found = new Date(isDate(value) || typeof value === 'string' ? value : Number.NaN)
-  return Number.isNaN(found.getTime()) ? {} : ({ [name]: found } as { [N in K]: Date })
+  return Number.isNaN(found.getTime()) ? undefined : found
 }
 
-function counts({ counts }: Metadata): Pick<ConductorView, 'counts'> {
-  if (typeof counts !== 'object' || counts === null) return {}
-  const metadata: Metadata = { ...counts }
-  const [done, failed, other] = [number(metadata, 'done'), number(metadata, 'failed'), number(metadata, 'other')]
-  return { counts: { ...done, ...failed, ...other, ...number(metadata, 'workedMs') } }
+function readTexts(value: unknown): readonly string[] | undefined {
+  return Array.isArray(value) && value.every((item) => typeof item === 'string') ? value : undefined
 }
 
-/** Returns the names of the flows; other programs may list them with their versions, as `[{ name, version }]`. */
-function flowNames({ flows }: Metadata): Pick<ConductorView, 'flows'> {
-  const names: unknown[] = Array.isArray(flows) ? flows.map((flow) => Object(flow).name ?? flow) : []
-  return Array.isArray(flows) && names.every((name) => typeof name === 'string') ? { flows: names } : {}
+/** Reads the names of flows; other programs may list them with their versions, as `[{ name, version }]`. */
+function readFlowNames(value: unknown): readonly string[] | undefined {
+  return Array.isArray(value) ? readTexts(value.map((flow) => Object(flow).name ?? flow)) : undefined
 }
 
-function versions({ versions }: Metadata): Pick<ConductorView, 'versions'> {
-  const lists = Object.entries(Object(versions)).flatMap(([name, list]): [string, string[]][] =>
-    Array.isArray(list) && list.every((item) => typeof item === 'string') ? [[name, list]] : [],
-  )
-  return lists.length > 0 ? { versions: Object.fromEntries(lists) } : {}
-}
-
-function children({ children }: Metadata): Pick<ConductorView, 'children'> {
-  if (!Array.isArray(children)) return {}
-  const views = children.map((child): ChildView => {
-    const metadata: Metadata = Object(child)
-    return {
-      ...number(metadata, 'number'),
-      ...number(metadata, 'pid'),
-      ...text(metadata, 'state'),
-      ...number(metadata, 'tasks'),
-      ...number(metadata, 'memory'),
-    }
+function readVersions(value: unknown): Readonly<Record<string, readonly string[]>> | undefined {
+  const lists = Object.entries(Object(value)).flatMap(([name, list]): [string, readonly string[]][] => {
+    const versions = readTexts(list)
+    return versions ? [[name, versions]] : []
   })
-  return { children: views }
+  return lists.length > 0 ? Object.fromEntries(lists) : undefined
 }
 
-function declares({ declares }: Metadata): Pick<ConductorView, 'declares'> {
-  const metadata: Metadata = Object(declares)
-  const { owner } = metadata
-  return typeof owner === 'string' ? { declares: { owner, ...texts(metadata, 'ids') } } : {}
+function readCounts(value: unknown): Fields<typeof COUNTS> | undefined {
+  return typeof value === 'object' && value !== null ? readFields(COUNTS, value) : undefined
 }
 
-function texts<K extends string>(metadata: Metadata, name: K): { readonly [N in K]?: string[] } {
-  const value = metadata[name]
-  const list = Array.isArray(value) && value.every((item) => typeof item === 'string')
-  return list ? ({ [name]: value } as { [N in K]: string[] }) : {}
+function readChildren(value: unknown): readonly Fields<typeof CHILD>[] | undefined {
+  return Array.isArray(value) ? value.map((child) => readFields(CHILD, Object(child))) : undefined
+}
+
+function readDeclares(value: unknown): { readonly owner: string; readonly ids?: readonly string[] } | undefined {
+  const { owner, ids } = readFields({ owner: readText, ids: readTexts }, Object(value))
+  return owner === undefined ? undefined : { owner, ...(ids ? { ids } : {}) }
 }

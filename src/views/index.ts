@@ -1,18 +1,23 @@
-/** The views of a board that the command line and the dashboard show, as plain data. */
-export { type ChildView, type ConductorView, conductorView, describeClock } from './conductor-view.ts'
-export { formatAge, formatDuration, measureLastRun, type RunDuration } from './duration.ts'
+/** What the command line, the dashboard, the exporter and the doctor show of a board, as plain data: see `job-view.ts`. */
 export {
-  type AtomView,
+  type ConductorView,
+  conductorView,
+  conductorViews,
+  countSlots,
+  describeClock,
+  hasFlow,
+  type Slots,
+} from './conductor-view.ts'
+export { formatAge, formatDuration, measureLastRun, type RunDuration } from './duration.ts'
+export type { InfoView, RunningView } from './info-view.ts'
+export {
   type CancellationView,
   cancellationView,
-  type FailureView,
-  failureView,
   type JobDetails,
   type JobReport,
   type JobView,
+  jobFacts,
   jobView,
-  type LogbookView,
-  logbookView,
   type PostingView,
   type PostView,
   postedView,
@@ -25,3 +30,18 @@ export {
   type WorkView,
   workView,
 } from './job-view.ts'
+export { type LiveJob, LiveJobs } from './live-jobs.ts'
+export {
+  type AtomView,
+  type BookReport,
+  type BookView,
+  bookReport,
+  bookView,
+  type FailureView,
+  failureView,
+  type LogbookView,
+  logbookView,
+} from './logbook-view.ts'
+export { countFailed, currentRun, readOpenJob, type WaitingView, waitingView } from './open-job.ts'
+export { batchView, describeDeclaration, isLate, limitView, readBatchView, scheduleView } from './record-views.ts'
+export { checkpointView, formatCheckpoint, redactResults, type TrackedView, trackedView } from './tracked-view.ts'

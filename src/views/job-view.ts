@@ -1,14 +1,13 @@
 /**
- * Jobs, attempts and logbooks as plain data, for the command line and the dashboard: `--json` prints them unchanged, tables are made from
+ * Jobs as plain data, for the command line and the dashboard: `--json` prints them unchanged, tables and the rows of the API are made from
  * them. A view has only the names of the keys of a store, because its values may be secret.
  */
-import type { Attempt, Job, PostedJob, Priority, Resources, Size, TrashedJob, WaitingFor } from '../board/index.ts'
-import { type Failure, parseFailure } from '../core/failure.ts'
+import type { Attempt, Job, PostedJob, Priority, Resources, Size, TrashedJob } from '../board/index.ts'
 import { defined } from '../core/options.ts'
 import type { Redactor } from '../core/redaction.ts'
-import { type AtomState, type FlowState, isFinished, type JobState } from '../core/states.ts'
-import type { AtomDetail, FlowDetail, LogBook } from '../persistence/index.ts'
-import { measureLastRun, measureWholeRun, type RunDuration } from './duration.ts'
+import type { JobState } from '../core/states.ts'
+import { type FailureView, failureView, type LogbookView } from './logbook-view.ts'
+import { currentRun, ownLimits, type WaitingView } from './open-job.ts'
 
 /** The requester of a cancellation, and the reason. */
 export interface CancellationView {
@@ -24,25 +23,22 @@ export interface WorkView {
   readonly schedule?: { readonly id: string; readonly nominal: Date; readonly why: 'time' | 'manual' | 'backfill' }
 }
 
-export interface JobView extends WorkView {
+/** What every list shows of a job on the board. */
+export interface JobFacts extends WorkView {
   readonly uuid: string
   readonly name: string
-  readonly state: JobState
-  /** Whether a cancellation is requested. */
-  readonly cancelRequested?: true
-  readonly owner?: string
   readonly priority: Priority
   readonly size: Size
   readonly runs: number
   readonly maxAttempts: number
-  readonly postedAt?: Date
 }
 
-export interface FailureView {
-  readonly name: string
-  readonly message: string
-  readonly code?: string
-  readonly causes?: readonly FailureView[]
+export interface JobView extends JobFacts {
+  readonly state: JobState
+  /** Whether a cancellation is requested. */
+  readonly cancelRequested?: true
+  readonly owner?: string
+  readonly postedAt?: Date
 }
 
 export interface TrashView extends WorkView {
@@ -55,31 +51,6 @@ export interface TrashView extends WorkView {
   /** Present if the job was not started in time. */
   readonly expired?: true
   readonly failure?: FailureView
-}
-
-export interface AtomView extends RunDuration {
-  readonly name: string
-  readonly kind: AtomDetail['kind']
-  readonly state: AtomState
-  /** The progress from 0 to 1 of a task that reports it. */
-  readonly progress?: number
-  /** The text of its last progress report. */
-  readonly message?: string
-  readonly updatedAt: Date
-  readonly failure?: FailureView
-  readonly revertFailure?: FailureView
-}
-
-export interface LogbookView extends RunDuration {
-  readonly uuid: string
-  readonly name: string
-  readonly flow: string
-  readonly version: string
-  readonly state: FlowState
-  readonly run: number
-  readonly createdAt: Date
-  readonly updatedAt: Date
-  readonly atoms: readonly AtomView[]
 }
 
 /** The properties in the report of one job that a list does not have. */
@@ -112,34 +83,20 @@ export interface PostingView {
   /** The uuids of the jobs that are run after it. */
   readonly dependents?: readonly string[]
   /** The reason why the job is not run. */
-  readonly waitingFor?: Pick<WaitingFor, 'kind' | 'text'>
+  readonly waitingFor?: WaitingView
 }
 
 export function postingView(job: Job): PostingView {
-  const {
-    ref,
-    key,
-    keyTakenUntil,
-    postedBy,
-    resources,
-    delayedUntil,
-    expiresAt,
-    deadline,
-    backOff,
-    onOwnerLost,
-    after,
-    batch,
-  } = job
-  // Every job has the limit of its flow.
-  const limits = job.limits.filter((limit) => limit.key !== `flow/${job.details.flow}`)
-  const hasResources = Object.keys(resources).length > 0
-  return {
-    ...defined({ ref, key, keyTakenUntil, postedBy, delayedUntil, expiresAt, deadline, backOff, batch }),
-    ...(hasResources ? { resources } : {}),
-    ...(limits.length > 0 ? { limits } : {}),
-    ...(after.length > 0 ? { after } : {}),
-    ...(onOwnerLost === 'fail' ? { onOwnerLost } : {}),
-  }
+  const { ref, key, keyTakenUntil, postedBy, delayedUntil, expiresAt, deadline, backOff, batch } = job
+  const { resources, after, onOwnerLost } = job
+  const limits = ownLimits(job)
+  return defined({
+    ...{ ref, key, keyTakenUntil, postedBy, delayedUntil, expiresAt, deadline, backOff, batch },
+    resources: Object.keys(resources).length > 0 ? resources : undefined,
+    limits: limits.length > 0 ? limits : undefined,
+    after: after.length > 0 ? after : undefined,
+    onOwnerLost: onOwnerLost === 'fail' ? onOwnerLost : undefined,
+  })
 }
 
 /** A job with all its known data. */
@@ -157,9 +114,8 @@ export interface JobReport {
  */
 export function jobView(job: Job): JobView | undefined {
   if (job.state !== 'UNCLAIMED' && job.state !== 'CLAIMED') return undefined
-  const newest = job.attempts.at(-1)
-  const claimed = job.state === 'CLAIMED' && newest !== undefined && newest.ended === undefined
-  return toJobView(job, claimed ? { state: 'CLAIMED', owner: newest.who } : { state: 'UNCLAIMED' })
+  const run = job.state === 'CLAIMED' ? currentRun(job) : undefined
+  return toJobView(job, run ? { state: 'CLAIMED', owner: run.who } : { state: 'UNCLAIMED' })
 }
 
 /** The outcome of a post. */
@@ -181,10 +137,15 @@ export function postView({ created, because, replaced }: PostedJob): PostView {
 }
 
 function toJobView(job: Job, state: Pick<JobView, 'state' | 'owner'>): JobView {
-  const { uuid, name, priority, size, runs, maxAttempts, postedAt } = job
-  const facts = { priority, size, runs, maxAttempts, ...(postedAt ? { postedAt } : {}) }
-  const asked = job.cancelRequested ? { cancelRequested: true as const } : {}
-  return { uuid, name, ...state, ...asked, ...workView(job), ...facts }
+  const { uuid, name, ...facts } = jobFacts(job)
+  const { postedAt, cancelRequested } = job
+  const asked = cancelRequested ? { cancelRequested } : {}
+  return { uuid, name, ...state, ...asked, ...facts, ...(postedAt ? { postedAt } : {}) }
+}
+
+export function jobFacts(posting: Omit<JobFacts, keyof WorkView> & Pick<Job, 'details'>): JobFacts {
+  const { uuid, name, priority, size, runs, maxAttempts } = posting
+  return { uuid, name, ...workView(posting), priority, size, runs, maxAttempts }
 }
 
 export function trashView(job: TrashedJob, redaction: Redactor): TrashView {
@@ -218,30 +179,6 @@ export function toJobDetails(job: Job | TrashedJob, redaction: Redactor): JobDet
   return { storeKeys: Object.keys(job.details.store ?? {}), attempts }
 }
 
-export function logbookView(book: LogBook, flow: FlowDetail, redaction: Redactor): LogbookView {
-  const { name, version, state, run, createdAt, updatedAt } = flow
-  const atoms = flow.atoms.map((atom) => atomView(atom, redaction))
-  const took = measureWholeRun(flow.states, { over: isFinished(state) })
-  return { uuid: book.uuid, name: book.name, flow: name, version, state, run, createdAt, updatedAt, ...took, atoms }
-}
-
-function atomView(
-  { name, kind, state, states, meta, updatedAt, progressMessage, failure, revertFailure }: AtomDetail,
-  redaction: Redactor,
-): AtomView {
-  return {
-    name,
-    kind,
-    state,
-    updatedAt,
-    ...(typeof meta['progress'] === 'number' ? { progress: meta['progress'] } : {}),
-    ...(progressMessage === undefined ? {} : { message: redaction.text(progressMessage) }),
-    ...measureLastRun(states),
-    ...(failure ? { failure: failureView(failure, redaction) } : {}),
-    ...(revertFailure ? { revertFailure: failureView(revertFailure, redaction) } : {}),
-  }
-}
-
 /** Returns the flow and its version. Any client may have written the posting: values that are no text are omitted. */
 export function workView({ details }: Pick<Job, 'details'>): WorkView {
   const { flow, version }: { flow?: unknown; version?: unknown } = details
@@ -262,20 +199,5 @@ function scheduleView({ schedule }: Job['details']): Pick<WorkView, 'schedule'> 
       nominal: new Date(nominal),
       why: manual === true ? 'manual' : backfill === true ? 'backfill' : 'time',
     },
-  }
-}
-
-/** Returns a failure without the stack, which is long and shows internals. */
-export function failureView(failure: Failure, redaction: Redactor): FailureView {
-  // The failure was read from a logbook or the trash, which others write, too: a malformed one must not hide the rest.
-  return toFailureView(parseFailure(failure) ?? { name: 'Error', message: 'a failure that cannot be read' }, redaction)
-}
-
-function toFailureView({ name, message, code, causes }: Failure, redaction: Redactor): FailureView {
-  return {
-    name,
-    message: redaction.text(message),
-    ...(code === undefined ? {} : { code }),
-    ...(causes ? { causes: causes.map((cause) => toFailureView(cause, redaction)) } : {}),
   }
 }

@@ -17,10 +17,10 @@ export function toOpenError(
   { identified = false }: { readonly identified?: boolean | undefined },
 ): unknown {
   if (!(error instanceof AccessDenied && error.cause instanceof NoAuth)) return error
-  const given = identified
+  const why = identified
     ? 'its ACL does not name the given identity: a wrong user or password?'
     : 'no credentials were given'
-  return new AccessDenied(`${error.message} (${given})`, { cause: error.cause })
+  return new AccessDenied(`${error.message} (${why})`, { cause: error.cause })
 }
 
 /**

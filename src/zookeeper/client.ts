@@ -42,7 +42,7 @@ const MAX_ARMING_BYTES = 128 * 1_024
  * events have been delivered, and code that awaits the answer runs before any later event.
  *
  * Every operation costs one round trip; writes also cost a transaction of the ensemble, even refused ones. Errors are
- * {@link ZooKeeperError}s: their `outcome` says whether the request was carried out, their `retryable` whether to
+ * `ZooKeeperError`s: their `outcome` says whether the request was carried out, their `retryable` whether to
  * retry. While there is no connection, requests wait for one until the session is over, but never longer than the
  * session's timeout.
  *
@@ -85,17 +85,17 @@ export class ZooKeeper extends Znodes implements AsyncDisposable {
       gap: () => watches.gap(),
       arming: (zxid) => watches.armingPortions().map((portion) => requests.setWatches(portion, zxid)),
     })
-    const asker = new RequestSender({
+    const sender = new RequestSender({
       chroot,
       limit: session.limit,
       traceCallers,
       submit: (pending) => session.submit(pending),
     })
-    const watching = new WatchManager(asker, watches)
-    super(asker, watching, options.acl)
+    const watching = new WatchManager(sender, watches)
+    super(sender, watching, options.acl)
     this.#hosts = options.hosts
     this.#sessionTimeout = settings.sessionTimeout
-    this.#sender = asker
+    this.#sender = sender
     this.#watching = watching
     this.#session = session
     this.#emitter = emitter

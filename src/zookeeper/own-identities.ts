@@ -21,17 +21,17 @@ export interface ClientCredentials {
  */
 export async function findOwnEntries(
   acl: readonly Acl[],
-  { given, client }: { readonly given: ClientCredentials; readonly client: Pick<ZooKeeper, 'whoAmI'> },
+  { credentials, client }: { readonly credentials: ClientCredentials; readonly client: Pick<ZooKeeper, 'whoAmI'> },
 ): Promise<ReadonlySet<Acl>> {
-  const ours = given.auth?.flatMap(toDigestIdentity) ?? []
-  if (given.sasl) ours.push({ scheme: 'sasl', id: given.sasl.username })
+  const ours = credentials.auth?.flatMap(toDigestIdentity) ?? []
+  if (credentials.sasl) ours.push({ scheme: 'sasl', id: credentials.sasl.username })
   const isGiven = (entry: Acl) => ours.some((each) => isIdentity(each, entry))
   const rest = acl.filter((entry) => !isGiven(entry) && !LOCALLY_KNOWN_SCHEMES.has(entry.scheme))
   const known = rest.length > 0 ? await askServer(client) : []
   const certificates = acl.filter(({ scheme }) => scheme === 'x509')
   const isKnown = (entry: Acl) => {
     if (known) return known.some((each) => isIdentity(each, entry))
-    return entry.scheme === 'x509' && certificates.length === 1 && given.tls?.cert !== undefined
+    return entry.scheme === 'x509' && certificates.length === 1 && credentials.tls?.cert !== undefined
   }
   return new Set(acl.filter((entry) => isGiven(entry) || (rest.includes(entry) && isKnown(entry))))
 }

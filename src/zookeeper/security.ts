@@ -123,8 +123,8 @@ async function parseTls(uri: ResourceUri, options: SecurityOptions): Promise<Tls
   }
   const texts = TLS_TEXTS.filter((name) => parameters.has(name)).map((name) => [name, parameters.get(name)])
   const files = TLS_FILES.filter((name) => parameters.has(name)).map(async (name) => [name, await readPem(uri, name)])
-  const given = Object.entries(options.tls ?? {}).filter(([, value]) => value !== undefined)
-  return Object.fromEntries([...texts, ...(await Promise.all(files)), ...given])
+  const settings = Object.entries(options.tls ?? {}).filter(([, value]) => value !== undefined)
+  return Object.fromEntries([...texts, ...(await Promise.all(files)), ...settings])
 }
 
 async function readPem({ parameters, printable }: ResourceUri, name: (typeof TLS_FILES)[number]): Promise<string> {

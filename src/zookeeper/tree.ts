@@ -16,8 +16,8 @@ export type SendRequest = <T>(request: Request<T>) => Promise<T>
  */
 export async function createPath(ask: SendRequest, path: string, options: { acl?: readonly Acl[] }): Promise<void> {
   const lineage = listAncestors(path)
-  const there = await Promise.all(lineage.map((each) => ask(exists(each))))
-  const missing = lineage.filter((_, index) => there[index] === undefined)
+  const stats = await Promise.all(lineage.map((each) => ask(exists(each))))
+  const missing = lineage.filter((_, index) => stats[index] === undefined)
   await Promise.all(missing.map((each) => ignoring(ask(create(each, null, options)), NodeExists)))
 }
 

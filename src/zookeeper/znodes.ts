@@ -33,9 +33,9 @@ export class Znodes {
   readonly #sender: RequestSender
   readonly #watching: WatchManager
 
-  constructor(asker: RequestSender, watching: WatchManager, acl: readonly Acl[] = ACL.open) {
+  constructor(sender: RequestSender, watching: WatchManager, acl: readonly Acl[] = ACL.open) {
     this.acl = acl
-    this.#sender = asker
+    this.#sender = sender
     this.#watching = watching
   }
 

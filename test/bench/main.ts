@@ -20,6 +20,7 @@ const BENCHES: readonly string[] = [
   'engine',
   'failover',
   'file',
+  'job',
   'limits',
   'logbook',
   'many',

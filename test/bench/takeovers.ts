@@ -19,12 +19,12 @@ const LOOK_MS = 500
 export async function measureTakeovers(): Promise<Goal> {
   await using folder = await benchFolder()
   const uri = sqliteUri(folder.path, 'takeovers')
-  await using heir = await openBoard(uri)
+  await using nextOwner = await openBoard(uri)
   const took: number[] = []
   for (let round = 0; round < ROUNDS; round += 1) {
-    const { uuid } = await heir.post('flow', { round })
+    const { uuid } = await nextOwner.post('flow', { round })
     await using owner = await startPart(CHILD, [uri])
-    const next = heir.claimNext()
+    const next = nextOwner.claimNext()
     // Each start takes about as long as the others: without this pause all kills would be equally soon before a look.
     await sleep((round * LOOK_MS) / ROUNDS)
     const begin = performance.now()

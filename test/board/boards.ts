@@ -47,6 +47,7 @@ export const memoryBoards: BoardBackend = {
 }
 export const zookeeperBoards: BoardBackend = {
   name: 'zookeeper:',
+  overlooksCancelRequests: true,
   capabilities: EVERYTHING,
   place: () => zookeeperPlace(),
 }
@@ -62,6 +63,9 @@ function memoryPlace(): BoardPlace {
     return board
   }
   return {
+    get uri() {
+      return `memory:${name}`
+    },
     openUnviewed,
     open: (options) => viewing(openUnviewed(options)),
     expire: async (board) => backends.get(board)?.expireSession(),
@@ -81,7 +85,7 @@ export interface ZooKeeperPlace extends BoardPlace {
   readonly path: string
   readonly uri: string
   /** Sees the znodes themselves. */
-  readonly witness: ZooKeeper
+  readonly observer: ZooKeeper
   /** Through a proxy, or with parameters. */
   openAt(hosts: string, options?: OpenBoardOptions & { parameters?: string }): Promise<JobBoard>
   sessionOf(board: JobBoard): Promise<bigint>
@@ -96,41 +100,41 @@ export async function zookeeperPlace(
   hosts: string = zookeeperHosts,
   { path = namespace('board') }: { readonly path?: string } = {},
 ): Promise<ZooKeeperPlace> {
-  const witness = await connected({ hosts })
+  const observer = await connected({ hosts })
   const openAt: ZooKeeperPlace['openAt'] = (at, { parameters = '', ...options } = {}) =>
     viewing(openBoard(`zookeeper://${at}${path}${parameters}`, options))
   return {
     path,
     uri: `zookeeper://${hosts}${path}`,
-    witness,
+    observer,
     openAt,
     open: (options) => openAt(hosts, options),
     openUnviewed: (options) => openBoard(`zookeeper://${hosts}${path}`, options),
-    sessionOf: (board) => readSessionId(board, { witness, path }),
-    expire: async (board) => expireSession(hosts, await readSessionId(board, { witness, path })),
+    sessionOf: (board) => readSessionId(board, { observer, path }),
+    expire: async (board) => expireSession(hosts, await readSessionId(board, { observer, path })),
     putRaw: async (bytes) => {
-      const made = await witness.create(`${path}/job`, bytes, { sequential: true })
+      const made = await observer.create(`${path}/job`, bytes, { sequential: true })
       return made.path.slice(path.length + 1)
     },
     removeRaw: async (job) => {
-      await witness.delete(`${path}/${jobIdFor(job)}`)
+      await observer.delete(`${path}/${jobIdFor(job)}`)
     },
     beginAnew: async () => {
-      await witness.deleteRecursive(path)
+      await observer.deleteRecursive(path)
     },
-    jobNodes: async () => (await witness.getChildren(path)).names.filter((name) => !name.startsWith('.')).sort(),
-    fenceBase: async () => decodeGate((await witness.getData(`${path}/.gate`)).data).fenceBase,
-    trashNodes: async () => (await witness.getChildren(`${path}/.trash`)).names.sort(),
-    [Symbol.asyncDispose]: () => witness.close(),
+    jobNodes: async () => (await observer.getChildren(path)).names.filter((name) => !name.startsWith('.')).sort(),
+    fenceBase: async () => decodeGate((await observer.getData(`${path}/.gate`)).data).fenceBase,
+    trashNodes: async () => (await observer.getChildren(`${path}/.trash`)).names.sort(),
+    [Symbol.asyncDispose]: () => observer.close(),
   }
 }
 
 /** A board tells nobody its session's id; whose an ephemeral znode of it is does. */
-async function readSessionId(board: JobBoard, at: { witness: ZooKeeper; path: string }): Promise<bigint> {
+async function readSessionId(board: JobBoard, at: { observer: ZooKeeper; path: string }): Promise<bigint> {
   const name = randomUUID()
   await using _probe = await board.registerEntity({ kind: 'probe', name, metadata: {} })
-  await at.witness.sync(at.path)
-  const stat = await at.witness.exists(`${at.path}/.entities/probe/${name}`)
+  await at.observer.sync(at.path)
+  const stat = await at.observer.exists(`${at.path}/.entities/probe/${name}`)
   if (!stat) throw new Error('the probe was not registered')
   return stat.ephemeralOwner
 }

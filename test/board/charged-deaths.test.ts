@@ -33,8 +33,8 @@ test('a Redis that was away for longer than the sessions last costs the job noth
 
 variant('a process that was killed has died, also where another was started under its name', async () => {
   await using place = await redisPlace(server)
-  await using heir = await place.openAt(`127.0.0.1:${server.port}`, { who: 'heir', parameters: '&ttl=2s' })
-  await heir.post('flow', {}, { name: 'first' })
+  await using nextOwner = await place.openAt(`127.0.0.1:${server.port}`, { who: 'next-owner', parameters: '&ttl=2s' })
+  await nextOwner.post('flow', {}, { name: 'first' })
   await using killed = await startNode(CLAIMER, [`${place.uri}&ttl=2s`])
   await killed.says('claimed')
   killed.signal('SIGKILL')
@@ -43,9 +43,9 @@ variant('a process that was killed has died, also where another was started unde
   await using namesake = await place.openAt(`127.0.0.1:${server.port}`, { who: 'stopped', parameters: '&ttl=2s' })
   await namesake.post('flow', {}, { name: 'second' })
   await claimed(namesake, 'second')
-  const taken = await claimed(heir, 'first')
+  const taken = await claimed(nextOwner, 'first')
   expect(taken.job.attempts).toEqual([
     { who: 'stopped', at: expect.any(Date) },
-    { who: 'heir', at: expect.any(Date) },
+    { who: 'next-owner', at: expect.any(Date) },
   ])
 })

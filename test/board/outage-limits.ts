@@ -7,13 +7,13 @@ import { namesOn, refresh } from './jobs.ts'
 
 const SHORT = 300
 
-/** @param scene.board its session outlives the test, so that a call that waits for an answer hangs; `other` sees the server directly */
-export async function checkLimitsInOutage(scene: {
+/** @param setup.board its session outlives the test, so that a call that waits for an answer hangs; `other` sees the server directly */
+export async function checkLimitsInOutage(setup: {
   readonly board: JobBoard
   readonly other: JobBoard
   readonly proxy: TcpProxy
 }): Promise<void> {
-  const { board, other, proxy } = scene
+  const { board, other, proxy } = setup
   await using busy = await other.hold({ exclusive: ['disk'], name: 'busy' })
   const job = await board.post('flow', {}, { name: 'delayed', delay: '1h' })
   const batch = await board.batch({ name: 'batch' })

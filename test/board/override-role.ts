@@ -1,7 +1,7 @@
 /** Backends whose methods a test replaces, and backends that have only the methods that a test needs. */
 import type { Backend } from '../../src/board/contract/index.ts'
 
-type RoleName = Exclude<keyof Backend, 'uri' | 'capabilities' | 'shared'>
+type RoleName = Exclude<keyof Backend, 'uri' | 'shared'>
 
 /** The role of a backend. It is an error of the test to call an optional method that the backend lacks. */
 type Role<R extends RoleName> = Required<NonNullable<Backend[R]>>

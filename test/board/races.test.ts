@@ -13,10 +13,10 @@ describe('races', () => {
   let backend: SlowBackend
 
   beforeEach(async () => {
-    const scene = await slowBoard(randomUUID())
-    board = scene.board
-    other = scene.other
-    backend = scene.backend
+    const setup = await slowBoard(randomUUID())
+    board = setup.board
+    other = setup.other
+    backend = setup.backend
   })
 
   afterEach(async () => {
@@ -153,7 +153,7 @@ describe('races', () => {
         const returned = await claimed(other, 'returned')
         const jobs = new Map((await all(board.jobs())).map((job) => [job.name, job]))
         const listing = backend.stop('list', when)
-        backend.turnDeaf()
+        backend.dropChanges()
         backend.hearAgain()
         await listing.there
         await (await claimed(other, 'consumed')).consume()
@@ -210,7 +210,7 @@ describe('races', () => {
         const job = await board.post('flow', {}, { name: 'own' })
         listing.release()
         await refresh(board)
-        backend.turnDeaf()
+        backend.dropChanges()
         await (await claimed(other, 'own')).trash()
         const trashed = nextEvent(board, 'trashed')
         backend.hearAgain()
@@ -227,7 +227,7 @@ describe('races', () => {
       const read = backend.stop('read', 'before')
       await (await claimed(other, 'job')).abandon()
       await read.there
-      backend.turnDeaf()
+      backend.dropChanges()
       await (await claimed(other, 'job')).trash()
       const listing = backend.stop('list', 'before')
       backend.hearAgain()
@@ -244,23 +244,23 @@ describe('races', () => {
       await other.post('flow', {}, { name: 'job' })
       const [first] = await other.claimNext()
       // A board that was opened now has read the posting while it is claimed.
-      const scene = await slowBoard(other.uri.slice('memory:'.length))
-      scene.backend.turnDeaf()
+      const setup = await slowBoard(other.uri.slice('memory:'.length))
+      setup.backend.dropChanges()
       await first.abandon()
       await claimed(other, 'job')
-      scene.backend.hearAgain()
-      await refresh(scene.board)
-      const claiming = scene.board.claimNext()
+      setup.backend.hearAgain()
+      await refresh(setup.board)
+      const claiming = setup.board.claimNext()
       await other.close()
       expect((await claiming)[0].run).toBe(3)
-      await scene.board.close()
-      await scene.other.close()
+      await setup.board.close()
+      await setup.other.close()
     })
 
     test('a listing that fails is reported and tried again', async () => {
       const reported = nextEvent(board, 'error')
       backend.stop('list', 'before').release(new Error('the disk is on fire'))
-      backend.turnDeaf()
+      backend.dropChanges()
       await other.post('flow', {}, { name: 'job' })
       backend.hearAgain()
       expect((await reported).error.message).toContain('fire')
@@ -280,7 +280,7 @@ describe('races', () => {
       backend.hearAgain()
       await early.there
       await other.post('flow', {}, { name: 'job' })
-      backend.turnDeaf()
+      backend.dropChanges()
       const [claim] = await other.claimNext()
       await claim.consume()
       backend.hearAgain()

@@ -25,7 +25,7 @@ interface Stop {
 export class SlowBackend extends MemoryBackend {
   readonly #stops = new Map<Method, Stop[]>()
   #sink: BackendSink | undefined
-  #deaf = false
+  #dropsChanges = false
   #refusal: Error | undefined
 
   constructor(name: string) {
@@ -66,13 +66,13 @@ export class SlowBackend extends MemoryBackend {
   }
 
   /** From now on no change is told. */
-  turnDeaf(): void {
-    this.#deaf = true
+  dropChanges(): void {
+    this.#dropsChanges = true
   }
 
   /** Changes are told again; what was missed is a gap. */
   hearAgain(): void {
-    this.#deaf = false
+    this.#dropsChanges = false
     this.#sink?.gap()
   }
 
@@ -81,12 +81,12 @@ export class SlowBackend extends MemoryBackend {
     this.#refusal = error
   }
 
-  /** Returns the sink, which receives no changes while the backend is deaf. */
+  /** Returns the sink, which receives no changes while the backend drops them. */
   #listening(sink: BackendSink): BackendSink {
-    const unlessDeaf = (report: (batch: readonly BoardChange[]) => void) => (batch: readonly BoardChange[]) => {
-      if (!this.#deaf) report(batch)
+    const unlessDropped = (report: (batch: readonly BoardChange[]) => void) => (batch: readonly BoardChange[]) => {
+      if (!this.#dropsChanges) report(batch)
     }
-    this.#sink = { ...sink, changes: unlessDeaf(sink.changes), followed: unlessDeaf(sink.followed) }
+    this.#sink = { ...sink, changes: unlessDropped(sink.changes), followed: unlessDropped(sink.followed) }
     return this.#sink
   }
 

@@ -10,26 +10,26 @@ import { namesOn, refresh } from './jobs.ts'
 const CLAIMER = new URL('./stopped-claimer.ts', import.meta.url)
 
 export interface StoppedOwner {
-  readonly heir: JobBoard
+  readonly nextOwner: JobBoard
   /** Of the same board, for the owner's process, with a short session. */
   readonly uri: string
   /** Called when the owner has its claim; what it resolves to is called when that was inherited. */
-  readonly witness?: () => Promise<() => Promise<void>>
+  readonly observer?: () => Promise<() => Promise<void>>
 }
 
 /** Its process was stopped for longer than its session lasts: it finds out before it does anything, and goes on by itself. */
-export async function checkStoppedOwner({ heir, uri, witness }: StoppedOwner): Promise<void> {
-  await heir.post('flow', {}, { name: 'first' })
+export async function checkStoppedOwner({ nextOwner, uri, observer }: StoppedOwner): Promise<void> {
+  await nextOwner.post('flow', {}, { name: 'first' })
   await using owner = await startNode(CLAIMER, [uri])
   await owner.says('claimed')
   await owner.says('held')
-  const look = await witness?.()
-  const inherited = heir.claimNext()
+  const look = await observer?.()
+  const inherited = nextOwner.claimNext()
   owner.signal('SIGSTOP')
   const [claim] = await inherited
-  expect(claim).toMatchObject({ who: 'heir', run: 2 })
-  expect(claim.job.attempts).toMatchObject([{ who: 'stopped' }, { who: 'heir' }])
-  expect(await heir.entities('conductor')).toEqual([])
+  expect(claim).toMatchObject({ who: 'next-owner', run: 2 })
+  expect(claim.job.attempts).toMatchObject([{ who: 'stopped' }, { who: 'next-owner' }])
+  expect(await nextOwner.entities('conductor')).toEqual([])
   await look?.()
 
   const before = owner.lines.length
@@ -43,30 +43,30 @@ export async function checkStoppedOwner({ heir, uri, witness }: StoppedOwner): P
   expect(claim.lost.aborted).toBe(false)
   await claim.consume()
 
-  await heir.post('flow', {}, { name: 'second' })
+  await nextOwner.post('flow', {}, { name: 'second' })
   await owner.says('claimed second, run 1')
   await owner.says('consumed')
-  await refresh(heir)
-  expect(await heir.countJobs()).toBe(0)
-  while ((await heir.entities('conductor')).length === 0) await refresh(heir)
+  await refresh(nextOwner)
+  expect(await nextOwner.countJobs()).toBe(0)
+  while ((await nextOwner.entities('conductor')).length === 0) await refresh(nextOwner)
 }
 
 /** Nothing gets through to the server any more: its claim is lost before another gets it, and nothing of it counts afterwards. */
 export async function checkDisconnectedOwner(parts: {
   readonly owner: JobBoard
-  readonly heir: JobBoard
+  readonly nextOwner: JobBoard
   /** What the owner reaches its server through. */
   readonly proxy: TcpProxy
 }): Promise<void> {
-  const { owner, heir, proxy } = parts
+  const { owner, nextOwner, proxy } = parts
   await owner.registerEntity({ kind: 'conductor', name: 'one', metadata: {} })
   await owner.post('flow', {}, { name: 'job', resources: { exclusive: ['disk'] } })
   const [claim] = await owner.claimNext()
-  await refresh(heir)
+  await refresh(nextOwner)
   const order: string[] = []
   const [lost, back] = [whenLost(claim).then(() => order.push('lost')), nextSession(owner)]
-  const abandoned = nextEvent(heir, 'abandoned').then(() => order.push('abandoned'))
-  const inherited = heir.claimNext().then(([taken]) => {
+  const abandoned = nextEvent(nextOwner, 'abandoned').then(() => order.push('abandoned'))
+  const inherited = nextOwner.claimNext().then(([taken]) => {
     order.push('inherited')
     return taken
   })

@@ -14,7 +14,7 @@ const stopped = (signal) => new Promise((_, refuse) => signal.addEventListener('
 const of = (name, execute) => linear(name, input(), task('quiet-' + name, { execute: () => undefined }), task('task-' + name, { execute }))
 
 export const patient = of('patient', (_, { signal }) => stopped(signal))
-export const deaf = of('deaf', () => new Promise(() => undefined))
+export const unstoppable = of('unstoppable', () => new Promise(() => undefined))
 export const rejection = of('rejection', (_, { signal }) => {
   void Promise.reject(new Error('nobody awaits this'))
   return stopped(signal)
@@ -58,7 +58,7 @@ interface Line {
 /** Runs a conductor with a neighbour that runs already, posts a job of this flow, and resolves when the process has ended. */
 async function crashed(
   flow: string,
-  neighbour: 'patient' | 'deaf',
+  neighbour: 'patient' | 'unstoppable',
   check: (seen: {
     board: JobBoard
     place: CliFolder
@@ -97,7 +97,7 @@ describe.skipIf(!zookeeperHosts)('a fault in a daemon', () => {
     [
       ['rejection', 'patient', 'nobody awaits this'],
       ['later', 'patient', 'after an await'],
-      ['timer', 'deaf', 'thrown in a timer'],
+      ['timer', 'unstoppable', 'thrown in a timer'],
       ['text', 'patient', 'only a text'],
     ] as const,
     ([flow]) => flow === 'rejection',

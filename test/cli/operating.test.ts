@@ -169,10 +169,10 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
     const poison = '0199c0de-0000-7000-8000-000000000001'
     {
       await using board = await openBoard(place.board)
-      await using witness = new ZooKeeper({ hosts: zookeeperHosts })
-      await witness.connect()
+      await using observer = new ZooKeeper({ hosts: zookeeperHosts })
+      await observer.connect()
       const posting = { uuid: poison, name: 'poison', details: { flow: 'hello' }, priority: 'NORMAL', attempts }
-      await witness.create(`${place.path}/job`, encode(posting, 'msgpack'), { sequential: true })
+      await observer.create(`${place.path}/job`, encode(posting, 'msgpack'), { sequential: true })
       await refresh(board)
       await board.claim(await board.find(poison)).catch(() => undefined)
     }

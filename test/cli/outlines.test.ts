@@ -48,6 +48,8 @@ test('the table of flows counts the conductors that have each version', () => {
   const flow = { name: 'hello', version: '2.1', digest: 'x', nodes, since: new Date('2026-06-01T11:00:00Z') }
   const entity = (versions: object) => ({ kind: 'conductor', name: 'c', instance: 'i', metadata: { versions } })
   const conductors = [entity({ hello: ['2.1'] }), entity({ hello: ['1.0'] }), entity({})]
+  const unversioned = { ...entity({}), metadata: { flows: ['hello'] } }
   const screen = { paint: plainPaint, width: undefined, now: new Date('2026-06-01T12:00:00Z') }
   expect(flowsTable([flow], { conductors, screen })[1]).toMatch(/^hello +2\.1 +1 +greet +1h/)
+  expect(flowsTable([flow], { conductors: [...conductors, unversioned], screen })[1]).toMatch(/^hello +2\.1 +2 +greet/)
 })

@@ -78,7 +78,7 @@ describe.skipIf(!zookeeperHosts)('a job that reports', () => {
     expect(waiting).toContain('load was stopped in the middle, and gets its checkpoint in the next run\n')
     expect(waiting).toContain(saved)
     free.resolve()
-    await using _heir = await startConductor(options)
+    await using _nextOwner = await startConductor(options)
     expect((await place.jobboard(['wait', uuid])).stdout).toBe('COMPLETE\n')
     expect(await shown('track', uuid)).not.toContain('CHECKPOINT')
   })

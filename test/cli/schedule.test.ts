@@ -37,7 +37,7 @@ test.each<[string, string[], RegExp]>([
   ['too few fields', ['5 * * *'], /write five fields/],
   ['an unknown zone', ['5 * * * *', '--zone', 'Berlin'], /zone must be the name of a time zone such as/],
   ['an impossible date', ['0 0 30 2 *'], /has no occurrence within ten years/],
-  ['an offset of a cron', ['5 * * * *', '--offset', '1m'], /belong to a interval such as 5m/],
+  ['an offset of a cron', ['5 * * * *', '--offset', '1m'], /apply only to an interval such as 5m/],
   ['a time that is none', ['5m', '--from', 'tomorrow'], /--from: "tomorrow" is not a time/],
   ['too many', ['5m', '--count', '1001'], /from 1 to 1000/],
 ])('preview refuses %s in one line, with exit code 2', async (_, args, message) => {

@@ -32,7 +32,7 @@ afterAll(() => server?.stop())
 const postgres = (more: string) => `${server.uri}?schema=s_${randomUUID().replaceAll('-', '')}${more}`
 const zookeeper = (path: string) => `zookeeper://${zookeeperHosts}${namespace('checkpoints')}${path}`
 
-/** Where the board is, as the process that is killed and its heir open it, and the logbooks. */
+/** Where the board is, as the process that is killed and its next owner open it, and the logbooks. */
 const PLACES: Readonly<Record<string, () => Promise<{ board: string; logbooks: string }>>> = {
   'on Postgres, with logbooks there': async () => ({ board: postgres('&sessionTimeout=3s'), logbooks: postgres('') }),
   'on Postgres, with logbooks in files': async () => ({
@@ -61,7 +61,7 @@ testRows(Object.entries(PLACES), ([where]) => where === 'on Postgres, with logbo
     expect(await once(doomed, 'exit')).toEqual([null, 'SIGKILL'])
     const saved = { checkpoints: { import: { value: { row: 6 }, at: expect.any(Date) } } }
     expect(await track(job.ref, { board, persistence })).toMatchObject(saved)
-    await using _heir = await startConductor({ board, persistence, flows: [importing] })
+    await using _nextOwner = await startConductor({ board, persistence, flows: [importing] })
     const ended = await waitForJob(job.ref, { board, persistence })
     expect(ended).toMatchObject({ status: 'done', results: { import: { first: 6, run: 2 } } })
     expect(ended).not.toHaveProperty('checkpoints')

@@ -34,13 +34,13 @@ test('a settle that does not go through is tried until it does', async () => {
 })
 
 describe('owners that go', () => {
-  test('the session ends in the middle: stopped at once, nothing written, the heir goes on where it stopped', async () => {
+  test('the session ends in the middle: stopped at once, nothing written, the next owner goes on where it stopped', async () => {
     const space = memorySpace('')
     const backend = new MemoryBackend({ uri: 'memory:', space })
     await using mortal = new JobBoard(backend, { who: 'mortal' })
     await boardInternals(mortal).open()
-    await using heirs = new JobBoard(new MemoryBackend({ uri: 'memory:', space }), { who: 'heir' })
-    await boardInternals(heirs).open()
+    await using nextOwners = new JobBoard(new MemoryBackend({ uri: 'memory:', space }), { who: 'next-owner' })
+    await boardInternals(nextOwners).open()
     const persistence = await openPersistence('memory:')
     const ran: string[] = []
     const reached = createDeferred()
@@ -58,7 +58,7 @@ describe('owners that go', () => {
     })
     const flow = linear('steps', input(), first, second)
     const dying = await startTestConductor({ board: mortal, persistence, flows: [flow], name: 'dying', concurrency: 1 })
-    const job = await heirs.post(flow, {})
+    const job = await nextOwners.post(flow, {})
     await reached.promise
     const lost = new Promise<string>((resolve) => dying.on('settled', ({ settled }) => resolve(settled)))
     backend.expireSession()
@@ -66,13 +66,13 @@ describe('owners that go', () => {
     expect(await lost).toBe('lost')
     expect(dying.running).toBe(1)
     // The former owner lives, and shows that on the board: its attempt is not taken for a death.
-    while ((await heirs.entities('jobboard-owner')).length === 0) await refresh(heirs)
-    await startTestConductor({ board: heirs, persistence, flows: [flow], name: 'heir' })
+    while ((await nextOwners.entities('jobboard-owner')).length === 0) await refresh(nextOwners)
+    await startTestConductor({ board: nextOwners, persistence, flows: [flow], name: 'next-owner' })
     expect(await job.wait()).toBe('COMPLETE')
     expect(ran).toEqual(['first 1', 'second 1', 'second 2'])
     expect(job.attempts.map(({ who, ended }) => [who, ended])).toEqual([
       ['mortal', 'returned'],
-      ['heir', undefined],
+      ['next-owner', undefined],
     ])
     release.resolve()
     await dying.stop()
@@ -87,15 +87,15 @@ describe('owners that go', () => {
     const release = createDeferred()
     let executing = 0
     let most = 0
-    const deaf = singleTaskFlow('deaf', async () => {
+    const unstoppable = singleTaskFlow('unstoppable', async () => {
       executing += 1
       most = Math.max(most, executing)
       reached.resolve()
       await release.promise
       executing -= 1
     })
-    const conductor = await startTestConductor({ board, persistence: 'memory:', flows: [deaf], concurrency: 4 })
-    const job = await board.post(deaf, { n: 1 })
+    const conductor = await startTestConductor({ board, persistence: 'memory:', flows: [unstoppable], concurrency: 4 })
+    const job = await board.post(unstoppable, { n: 1 })
     await reached.promise
     const settled = new Promise((resolve) => conductor.on('settled', resolve))
     backend.expireSession()
@@ -261,14 +261,14 @@ describe('stopping', () => {
     const persistence = await openPersistence('memory:')
     const reached = createDeferred()
     const release = createDeferred()
-    const deaf = singleTaskFlow('deaf', async ({ n }) => {
+    const unstoppable = singleTaskFlow('unstoppable', async ({ n }) => {
       reached.resolve()
       await release.promise
       return n
     })
     const limits = { drainTimeout: 0, abortTimeout: 0 } as const
-    const conductor = await startTestConductor({ board, persistence, flows: [deaf], ...limits })
-    const job = await board.post(deaf, { n: 1 })
+    const conductor = await startTestConductor({ board, persistence, flows: [unstoppable], ...limits })
+    const job = await board.post(unstoppable, { n: 1 })
     await reached.promise
     await conductor.stop()
     expect([job.state, conductor.running]).toEqual(['UNCLAIMED', 1])

@@ -4,7 +4,6 @@ import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { JobBoard } from '../../src/board/api/job-board.ts'
 import { MemoryBackend, MemorySpace } from '../../src/board/backends/memory/index.ts'
-import { ALL_CAPABILITIES } from '../../src/board/contract/index.ts'
 import { boardInternals } from '../../src/board/internal.ts'
 import { LimitReached, Unclaimable, UnsupportedCapability } from '../../src/core/errors.ts'
 import { type Conductor, input, linear, type PostingDefaults, runFlow, type Settled, task } from '../../src/index.ts'
@@ -13,9 +12,9 @@ import { boards, listTrash, startTestConductor } from './conducting.ts'
 
 type Store = { repo: string }
 
-/** A board that can hold no resources, as one that is shared with TaskFlow. */
+/** A board that can hold no resources and limits, as one that is shared with TaskFlow. */
 class BareBackend extends MemoryBackend {
-  override readonly capabilities = { ...ALL_CAPABILITIES, resources: false, limits: false }
+  override readonly shared = true
 }
 
 /** A flow whose task does `run`, and what it declares. */

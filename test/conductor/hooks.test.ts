@@ -27,7 +27,7 @@ const flow = linear(
   }),
 )
 
-async function openScene() {
+async function openSetup() {
   done.length = 0
   const board = await openBoard('memory:')
   onTestFinished(() => board.close())
@@ -41,7 +41,7 @@ async function openScene() {
 
 describe('beforeClaim', () => {
   test('hooks run in order before the first claim, with the board and the name', async () => {
-    const { board, start } = await openScene()
+    const { board, start } = await openSetup()
     const job = await board.post(flow, { fails: false })
     const seen: BeforeClaimContext[] = []
     const first = async (context: BeforeClaimContext) => {
@@ -56,7 +56,7 @@ describe('beforeClaim', () => {
   })
 
   test('a hook that throws keeps the conductor from starting, and no job is claimed', async () => {
-    const { board, start } = await openScene()
+    const { board, start } = await openSetup()
     const job = await board.post(flow, { fails: false })
     const failure = new Error('the table is missing')
     expect(await rejectionOf(start({ beforeClaim: () => Promise.reject(failure) }))).toBe(failure)
@@ -65,7 +65,7 @@ describe('beforeClaim', () => {
   })
 
   test('a hook that hangs ends at its time limit, or with the signal of the start', async () => {
-    const { start } = await openScene()
+    const { start } = await openSetup()
     const hang = (_: BeforeClaimContext) => new Promise<never>(() => undefined)
     const late = await rejectionOf(start({ beforeClaim: { name: 'migrate', run: hang, timeout: '10ms' } }))
     expect(String(late)).toContain('hook migrate was not done within 10ms; the conductor does not claim')
@@ -86,7 +86,7 @@ describe('beforeClaim', () => {
   })
 
   test('with once, one conductor runs it and the others wait; a new release runs it again', async () => {
-    const { start } = await openScene()
+    const { start } = await openSetup()
     const begun = createDeferred()
     const over = createDeferred()
     const run = async () => {
@@ -112,7 +112,7 @@ describe('beforeClaim', () => {
 
 describe('hooks about jobs', () => {
   test('are called when jobs were settled, and when they have failed', async () => {
-    const { board, start } = await openScene()
+    const { board, start } = await openSetup()
     const hooks: ConductorHooks = {
       settled: ({ job, settled }) => done.push(`${job.name} ${settled}`),
       failed: ({ failure }) => done.push(`failed: ${failure?.message}`),
@@ -124,7 +124,7 @@ describe('hooks about jobs', () => {
   })
 
   test('a hook that fails is reported as an error of the conductor, and disturbs no job', async () => {
-    const { board, start } = await openScene()
+    const { board, start } = await openSetup()
     const conductor = await start({
       settled: () => {
         throw new Error('no Sentry')
@@ -140,7 +140,7 @@ describe('hooks about jobs', () => {
 
 describe('hooks of several modules', () => {
   test('functions of one name run one after the other, and an object that both export is called once', async () => {
-    const { board, start } = await openScene()
+    const { board, start } = await openSetup()
     const shared: ConductorHooks = { settled: () => done.push('settled') }
     const hooks = (said: string): ConductorHooks => ({ beforeClaim: () => done.push(said) })
     await start(mergeHooks([hooks('first'), shared, hooks('second'), shared]))
@@ -182,6 +182,6 @@ test.each<[string, unknown, Partial<ConductorOptions>, RegExp]>([
   ],
   ['an empty release', {}, { release: '' }, /release must be the name/],
 ])('is refused before anything is opened: %s', async (_, hooks, options, says) => {
-  const { start } = await openScene()
+  const { start } = await openSetup()
   await expect(start(hooks as ConductorHooks, options)).rejects.toThrow(says)
 })

@@ -81,15 +81,20 @@ describe('what it takes', () => {
   })
 
   test('half-done jobs of the dead not before takeoverDelay, what was given back at once', async () => {
-    const [mortal, heir] = await boards('mortal', 'heir')
+    const [mortal, nextOwner] = await boards('mortal', 'next-owner')
     const half = await mortal.post(fine, { n: 1 }, { name: 'half done' })
     const whole = await mortal.post(fine, { n: 2 }, { name: 'given back' })
-    const seen = await heir.find(half.uuid)
+    const seen = await nextOwner.find(half.uuid)
     await mortal.claim(half)
     await (await mortal.claim(whole)).abandon()
     const takeoverDelay = 400
     const started: string[] = []
-    const conductor = await startTestConductor({ board: heir, persistence: 'memory:', flows: [fine], takeoverDelay })
+    const conductor = await startTestConductor({
+      board: nextOwner,
+      persistence: 'memory:',
+      flows: [fine],
+      takeoverDelay,
+    })
     conductor.on('started', ({ job }) => started.push(job.name))
     const before = monotonic()
     await mortal.close()

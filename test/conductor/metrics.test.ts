@@ -13,7 +13,7 @@ import {
 } from '../../src/index.ts'
 import { checkMetrics, promtool } from '../support/promtool.ts'
 
-async function openScene(options: Partial<ConductorOptions> = {}) {
+async function openSetup(options: Partial<ConductorOptions> = {}) {
   const board = await openBoard('memory:')
   onTestFinished(() => board.close())
   const [begun, over] = [createDeferred(), createDeferred()]
@@ -55,7 +55,7 @@ async function openScene(options: Partial<ConductorOptions> = {}) {
 }
 
 test('count jobs by flow and outcome, and say what runs now', async () => {
-  const { board, flow, begun, over, read, lines } = await openScene()
+  const { board, flow, begun, over, read, lines } = await openSetup()
   for (const how of ['done', 'done']) await (await board.post(flow, { how })).wait()
   await (await board.post(flow, { how: 'fail' }, { maxAttempts: 1 })).wait()
   const cancelled = await board.post(flow, { how: 'wait' })
@@ -92,7 +92,7 @@ test('count jobs by flow and outcome, and say what runs now', async () => {
 
 test('of a conductor that has stopped say so, for as long as the application serves them', async () => {
   const telemetry = prometheus()
-  const { conductor } = await openScene({ telemetry })
+  const { conductor } = await openSetup({ telemetry })
   const lines = () => telemetry.text().match(/^jobboard_(ready|slots|session_connected)\b.*$/gm)
   expect(lines()).toEqual(['jobboard_slots 3', 'jobboard_ready 1', 'jobboard_session_connected{board="memory:"} 1'])
   await conductor.stop()
@@ -101,7 +101,7 @@ test('of a conductor that has stopped say so, for as long as the application ser
 
 test('count the jobs of schedules, and how late they are', async () => {
   const fired = createDeferred()
-  const { conductor, lines } = await openScene({
+  const { conductor, lines } = await openSetup({
     schedules: [schedule('often', { every: '1s' }, 'import', { how: 'done' })],
   })
   conductor.on('fired', () => fired.resolve())
@@ -112,13 +112,13 @@ test('count the jobs of schedules, and how late they are', async () => {
 })
 
 test.skipIf(!promtool)('are accepted by promtool', async () => {
-  const { board, flow, read } = await openScene()
+  const { board, flow, read } = await openSetup()
   await (await board.post(flow, { how: 'done' })).wait()
   expect(await checkMetrics((await read()).text)).toBe('')
 })
 
 test('are not there unless they are asked for', async () => {
-  const { read } = await openScene({ metrics: false })
+  const { read } = await openSetup({ metrics: false })
   expect(await read()).toMatchObject({ status: 404, text: expect.stringContaining('/metrics of a conductor with') })
 })
 
@@ -127,5 +127,5 @@ test.each([
   [{ maxNames: 0 }, 'maxNames must be a whole number from 1, got 0'],
   [{ maxName: 1 }, 'metrics has no option "maxName"'],
 ])('of a wrong kind are refused: %j', async (metrics, says) => {
-  await expect(openScene({ metrics: metrics as never })).rejects.toThrow(says)
+  await expect(openSetup({ metrics: metrics as never })).rejects.toThrow(says)
 })

@@ -4,7 +4,7 @@ import type { Entity } from '../../src/board/contract/index.ts'
 import { createDeferred } from '../../src/core/async/abort.ts'
 import { type JobBoard, openPersistence, startConductor } from '../../src/index.ts'
 import { zookeeperPlace } from '../board/boards.ts'
-import { ProxiedBoard } from '../board/broken-scene.ts'
+import { ProxiedBoard } from '../board/proxied-board.ts'
 import { zookeeperHosts } from '../support/namespace.ts'
 import { usual as test, variant } from '../variant.ts'
 import { singleTaskFlow, startTestConductor } from './conducting.ts'
@@ -28,8 +28,8 @@ async function shown(board: JobBoard): Promise<Entity[]> {
 
 describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
   variant('what ended while there was no connection is not shown for ever', async () => {
-    await using scene = await ProxiedBoard.set()
-    const { board, other, proxy } = scene
+    await using setup = await ProxiedBoard.set()
+    const { board, other, proxy } = setup
     const [reached, release] = [createDeferred(), createDeferred()]
     const slow = singleTaskFlow('slow', async () => {
       reached.resolve()
@@ -56,8 +56,8 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
   })
 
   test('one that stopped without a connection is gone when there is one again', async () => {
-    await using scene = await ProxiedBoard.set()
-    const { board, other, proxy } = scene
+    await using setup = await ProxiedBoard.set()
+    const { board, other, proxy } = setup
     const conductor = await startTestConductor({ board, persistence: 'memory:', flows: [fine], name: 'one' })
     const away = comes(board, 'disconnected')
     proxy.mode = 'refuse'

@@ -38,7 +38,7 @@ const report = linear(
   }),
 )
 
-function scene() {
+function setup() {
   // A time of its own: hours that begin between two steps of a test would change what is due.
   const clock = new ManualClock({ now: new Date('2026-01-01T00:20:00Z') })
   const place = memoryTestBackend({ clock })
@@ -78,7 +78,7 @@ const every = (id: string, options: Parameters<typeof schedule>[4] = {}, region 
   schedule(id, { every: '1h' }, report, { region }, options)
 
 test('a declared schedule is fired, run, and reported', async () => {
-  const { clock, open, start } = scene()
+  const { clock, open, start } = setup()
   const board = await open('a')
   const conductor = await start(board, [every('s')])
   await clock.awaited('schedule')
@@ -94,7 +94,7 @@ test('a declared schedule is fired, run, and reported', async () => {
 })
 
 test('what passed without a conductor is made up when one starts, and reported as late and skipped', async () => {
-  const { clock, open, start } = scene()
+  const { clock, open, start } = setup()
   const board = await open('a')
   await board.schedules.put(every('s'))
   clock.advance('5h')
@@ -106,7 +106,7 @@ test('what passed without a conductor is made up when one starts, and reported a
 })
 
 test('a scheduler has started when what was due by then is fired, though other times become due without end', async () => {
-  const { clock, open } = scene()
+  const { clock, open } = setup()
   const board = await open('ada')
   for (const id of ['one', 'two']) await board.schedules.put(every(id, { overlap: 'allow', catchUp: 'all' }))
   clock.advance(3 * HOUR_MS)
@@ -126,7 +126,7 @@ test('a scheduler has started when what was due by then is fired, though other t
 })
 
 test('the end of a job decides the next time, and failures in a row pause', async () => {
-  const { clock, open, start } = scene()
+  const { clock, open, start } = setup()
   const board = await open('a')
   const spec = { every: '1h', from: 'completion' } as const
   const failing = schedule('failing', { every: '1h' }, report, { region: 'none' }, { pauseAfterFailures: 2 })
@@ -143,7 +143,7 @@ test('the end of a job decides the next time, and failures in a row pause', asyn
 })
 
 test('an older version changes nothing, an equal declaration leaves edits, a new one replaces them', async () => {
-  const { open } = scene()
+  const { open } = setup()
   const board = await open('a')
   const declare = (...declare: DeclaredSchedule[]) =>
     boardInternals(board).declareSchedules({ declare, owner: 'reports', prune: false })
@@ -160,7 +160,7 @@ test('an older version changes nothing, an equal declaration leaves edits, a new
 })
 
 test('with prune, what this owner no longer declares is removed, and nothing else', async () => {
-  const { open } = scene()
+  const { open } = setup()
   const board = await open('a')
   const declare = (owner: string, prune: boolean, ...declare: DeclaredSchedule[]) =>
     boardInternals(board).declareSchedules({ declare, owner, prune })
@@ -173,7 +173,7 @@ test('with prune, what this owner no longer declares is removed, and nothing els
 })
 
 test('an older release prunes nothing of a newer one, and no owner takes the schedules of another', async () => {
-  const { open } = scene()
+  const { open } = setup()
   const board = await open('a')
   const declare = (owner: string, prune: boolean, ...declare: DeclaredSchedule[]) =>
     boardInternals(board).declareSchedules({ declare, owner, prune })
@@ -186,7 +186,7 @@ test('an older release prunes nothing of a newer one, and no owner takes the sch
 })
 
 test('only a job that is more than a minute late counts as late', async () => {
-  const { clock, open, start } = scene()
+  const { clock, open, start } = setup()
   const board = await open('a')
   await board.schedules.put(every('s'))
   clock.advance('1h')
@@ -203,7 +203,7 @@ test('only a job that is more than a minute late counts as late', async () => {
 })
 
 test('the same rule in other words loses no time that has passed', async () => {
-  const { clock, open } = scene()
+  const { clock, open } = setup()
   const board = await open('a')
   await board.schedules.put(schedule('s', { every: '1h', zone: 'UTC' }, report, { region: 'eu' }))
   const before = (await board.schedules.show('s')).next
@@ -215,7 +215,7 @@ test('the same rule in other words loses no time that has passed', async () => {
 })
 
 test('a rule that cannot be computed any more pauses its schedule with the reason', async () => {
-  const { clock, open, start } = scene()
+  const { clock, open, start } = setup()
   const board = await open('a')
   await board.schedules.put(every('s'))
   const found = await boardInternals(board).records.of(SCHEDULES).get('s')
@@ -233,7 +233,7 @@ test('a rule that cannot be computed any more pauses its schedule with the reaso
 })
 
 test('each tenant has its own schedule and store', async () => {
-  const { clock, open, start } = scene()
+  const { clock, open, start } = setup()
   const board = await open('a')
   const conductor = await start(board, [every('s', { tenants: { acme: { region: 'us' }, umbrella: {} } })])
   const both = next(conductor, 'settled', { times: 2 })
@@ -250,7 +250,7 @@ test.each<[string, ConductorOptions['schedules'], new (...args: never[]) => Erro
   ['no schedule', [{ id: 's' } as DeclaredSchedule], InvalidArgument, /each must be made by schedule/],
   ['a misspelt option', { declared: [] } as never, InvalidArgument, /did you mean "?declare/],
 ])('%s is refused before anything is put', async (_, schedules, Meaning, message) => {
-  const { open, start } = scene()
+  const { open, start } = setup()
   const board = await open('a')
   const error = await rejectionOf(start(board, schedules))
   expect(error).toBeInstanceOf(Meaning)
@@ -260,7 +260,7 @@ test.each<[string, ConductorOptions['schedules'], new (...args: never[]) => Erro
 })
 
 test('a store that the flow cannot use is refused when the conductor starts', async () => {
-  const { open, start } = scene()
+  const { open, start } = setup()
   const board = await open('a')
   const lacking = schedule('s', { every: '1h' }, report, {} as { region: string })
   expect(await rejectionOf(start(board, [lacking]))).toBeInstanceOf(MissingDependencies)

@@ -2,8 +2,8 @@
 import { describe, expect, test } from 'vitest'
 import { createDeferred } from '../../src/core/async/abort.ts'
 import type { Conductor } from '../../src/index.ts'
-import { ProxiedBoard } from '../board/broken-scene.ts'
 import { refresh } from '../board/jobs.ts'
+import { ProxiedBoard } from '../board/proxied-board.ts'
 import { zookeeperHosts } from '../support/namespace.ts'
 import { boards, singleTaskFlow, startTestConductor } from './conducting.ts'
 
@@ -80,8 +80,8 @@ describe('who asks for it', () => {
 
 describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
   test('while the answer to a claim is on its way: the job goes back, uncharged and never begun', async () => {
-    await using scene = await ProxiedBoard.set()
-    const { board, other, proxy } = scene
+    await using setup = await ProxiedBoard.set()
+    const { board, other, proxy } = setup
     let ran = 0
     const counted = singleTaskFlow('counted', () => {
       ran += 1
@@ -106,8 +106,8 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
   })
 
   test('while there is no connection', async () => {
-    await using scene = await ProxiedBoard.set()
-    const { board, proxy } = scene
+    await using setup = await ProxiedBoard.set()
+    const { board, proxy } = setup
     const conductor = await startTestConductor({
       board,
       persistence: 'memory:',

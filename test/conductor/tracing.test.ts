@@ -16,7 +16,7 @@ import { compiled } from '../support/compiled.ts'
 import { linksOf, openSdk } from '../telemetry/sdk.ts'
 import { services, traced } from './isolation/traced-flows.ts'
 
-async function openScene({
+async function openSetup({
   propagation,
   ...options
 }: Partial<ConductorOptions> & { readonly propagation?: Propagation } = {}) {
@@ -69,7 +69,7 @@ async function openScene({
 const idOf = (span: { spanContext(): { spanId: string } } | undefined) => span?.spanContext().spanId
 
 test('a run is a trace of its own with a link to its post, and what a task traces is within it', async () => {
-  const { post, ended, find, spans } = await openScene()
+  const { post, ended, find, spans } = await openSetup()
   const job = await post('done')
   const [run] = await ended('run import')
   const [posted, request, work, user] = ['post import', 'request', 'execute work', 'user'].map(find)
@@ -96,7 +96,7 @@ test('a run is a trace of its own with a link to its post, and what a task trace
 })
 
 test('no span is a child of what was active at the start of the conductor, or at a post', async () => {
-  const { post, ended, find, spans } = await openScene()
+  const { post, ended, find, spans } = await openSetup()
   await post('done')
   await post('done')
   await ended('run import', 2)
@@ -109,7 +109,7 @@ test('no span is a child of what was active at the start of the conductor, or at
 
 test('listeners and hooks run outside of every span', async () => {
   const active: unknown[] = []
-  const { api, post, ended, conductor } = await openScene({
+  const { api, post, ended, conductor } = await openSetup({
     hooks: { settled: () => void active.push(api.trace.getActiveSpan()) },
   })
   conductor.on('started', () => active.push(api.trace.getActiveSpan()))
@@ -120,7 +120,7 @@ test('listeners and hooks run outside of every span', async () => {
 })
 
 test('with parent, the first run is in the trace of its post, and a later one has a link', async () => {
-  const { post, ended, find, spans } = await openScene({ propagation: 'parent' })
+  const { post, ended, find, spans } = await openSetup({ propagation: 'parent' })
   await post('fail once')
   const [first, second] = await ended('run import', 2)
   expect(first?.parentSpanContext?.spanId).toBe(idOf(find('post import')))
@@ -130,7 +130,7 @@ test('with parent, the first run is in the trace of its post, and a later one ha
 })
 
 test('with none, runs know nothing of their posts', async () => {
-  const { post, ended, board } = await openScene({ propagation: 'none' })
+  const { post, ended, board } = await openSetup({ propagation: 'none' })
   await post('done')
   const [run] = await ended('run import')
   expect([run?.links, run?.parentSpanContext]).toEqual([[], undefined])
@@ -138,7 +138,7 @@ test('with none, runs know nothing of their posts', async () => {
 })
 
 test('a failed task and a failed run say so; of the error of a task, only its class', async () => {
-  const { post, ended, find, spans } = await openScene()
+  const { post, ended, find, spans } = await openSetup()
   await post('fail')
   const runs = await ended('run import', 2)
   expect(runs.map(({ attributes }) => attributes['jobboard.outcome'])).toEqual(['failed', 'trashed'])
@@ -152,7 +152,7 @@ test('a failed task and a failed run say so; of the error of a task, only its cl
 })
 
 test('where failures on the board are named only, so is the failure of a run', async () => {
-  const { post, ended } = await openScene({ failuresOnBoard: 'named' })
+  const { post, ended } = await openSetup({ failuresOnBoard: 'named' })
   await post('fail')
   const [run] = await ended('run import', 2)
   expect(run?.attributes['error.type']).toBe('TypeError')
@@ -160,7 +160,7 @@ test('where failures on the board are named only, so is the failure of a run', a
 })
 
 test('log lines name the span that they belong to', async () => {
-  const { post, ended, find, lines } = await openScene()
+  const { post, ended, find, lines } = await openSetup()
   await post('done')
   const [run] = await ended('run import')
   const fieldsOf = (span: typeof run) => {
@@ -173,7 +173,7 @@ test('log lines name the span that they belong to', async () => {
 })
 
 test('many posts by one call have one span, which counts them', async () => {
-  const { board, flow, ended, spans } = await openScene()
+  const { board, flow, ended, spans } = await openSetup()
   const results = await board.postMany(['done', 'done', 'done'].map((how) => ({ flow, store: { how } })))
   expect(results).toHaveLength(3)
   const runs = await ended('run import', 3)
@@ -183,7 +183,7 @@ test('many posts by one call have one span, which counts them', async () => {
 })
 
 test('the metrics of a conductor and its board go to the meter', async () => {
-  const { post, ended, metrics } = await openScene({ concurrency: 3 })
+  const { post, ended, metrics } = await openSetup({ concurrency: 3 })
   await post('done')
   await ended('run import')
   const read = await metrics()
@@ -196,7 +196,7 @@ test('the metrics of a conductor and its board go to the meter', async () => {
 })
 
 test('an isolated task runs within its span in the child, and its log lines name it', async () => {
-  const { api, find, ended } = await openScene()
+  const { api, find, ended } = await openSetup()
   const telemetry = openTelemetry(api)
   await using board = await openBoard('memory:', { telemetry })
   const lines: Record<string, unknown>[] = []

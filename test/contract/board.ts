@@ -3,12 +3,11 @@
  * The parts are in `board/`, by what they are about.
  */
 import { afterEach, beforeEach, describe } from 'vitest'
-import type { BackendCapabilities } from '../../src/board/contract/index.ts'
 import type { Job, JobBoard, OpenBoardOptions } from '../../src/board/index.ts'
 import { batchChangesContract } from './board/batch-changes.ts'
 import { batchesContract } from './board/batches.ts'
 import { cancellingContract } from './board/cancelling.ts'
-import { capabilitiesContract } from './board/capabilities.ts'
+import { type BoardCapabilities, capabilitiesContract } from './board/capabilities.ts'
 import { claimingContract } from './board/claiming.ts'
 import { delaysContract } from './board/delays.ts'
 import { dependenciesContract } from './board/dependencies.ts'
@@ -48,11 +47,13 @@ import { waitingContract } from './board/waiting.ts'
 export interface BoardBackend {
   readonly name: string
   /** What it cannot do is refused, and that is what is tested then. */
-  readonly capabilities: BackendCapabilities
+  readonly capabilities: BoardCapabilities
   /** Its postings hold nothing that JSON does not: no dates, no bytes. */
   readonly jsonOnly?: boolean
   /** Changes cost nothing, or are always received: a caller without work stays in the view of a busy board. */
   readonly neverPolls?: boolean
+  /** A transaction cannot check that a job has no cancel request. */
+  readonly overlooksCancelRequests?: boolean
   /** The clock of its boards is that of the process. */
   readonly hasProcessClock?: boolean
   /** An empty place for boards. */
@@ -60,6 +61,8 @@ export interface BoardBackend {
 }
 
 export interface BoardPlace extends AsyncDisposable {
+  /** The URI of the board, with a password if it needs one. */
+  readonly uri: string
   /** Another board object on the same place: what another process would have. It is kept viewing. */
   open(options?: OpenBoardOptions): Promise<JobBoard>
   /** Opens a board as users do: it is viewed only while something needs it. */
@@ -205,6 +208,9 @@ function contractOf(
     return board
   }
   const use: Place = {
+    get uri() {
+      return there().uri
+    },
     open: (options) => remember(opened === 'viewing' ? there().open(options) : there().openUnviewed(options)),
     openUnviewed: (options) => remember(there().openUnviewed(options)),
     expire: (board) => there().expire(board),

@@ -415,7 +415,7 @@ export function persistenceContract(backend: PersistenceBackend): void {
         expect(failed?.failure).toEqual(failure)
       })
 
-      test('the checkpoint of an atom and its message come back, to others and to the heir, until a write has none', async () => {
+      test('the checkpoint of an atom and its message come back, to others and to the next owner, until a write has none', async () => {
         const value = { row: 1_200, date: new Date(7), big: 2n ** 62n, bytes: new Uint8Array([0, 255]), none: null }
         const reported = {
           state: 'RUNNING',
@@ -428,9 +428,9 @@ export function persistenceContract(backend: PersistenceBackend): void {
         await log.write({ atoms: [atom('import', reported)] })
         const expected = [atom('plain', { state: 'RUNNING' }), atom('import', reported)]
         expect((await there.getBook(uuid)).flows[0]?.atoms.map(written)).toEqual(expected)
-        const heir = await there.acquire(requestOf(uuid, 2))
-        expect(heir.flow.atoms.map(written)).toEqual(expected)
-        await heir.write({ atoms: [atom('import')] })
+        const nextOwner = await there.acquire(requestOf(uuid, 2))
+        expect(nextOwner.flow.atoms.map(written)).toEqual(expected)
+        await nextOwner.write({ atoms: [atom('import')] })
         const [plain, cleared] = (await here.acquire(requestOf(uuid, 3))).flow.atoms
         for (const field of ['checkpoint', 'progressMessage']) {
           expect(plain).not.toHaveProperty(field)
@@ -514,7 +514,7 @@ export function persistenceContract(backend: PersistenceBackend): void {
     })
 
     describe('runs', () => {
-      test('an heir is handed everything that was acknowledged', async () => {
+      test('a next owner is handed everything that was acknowledged', async () => {
         const uuid = randomUUID()
         for (let run = 1; run <= 5; run++) {
           const log = await (run % 2 ? here : there).acquire(requestOf(uuid, run))
@@ -528,16 +528,16 @@ export function persistenceContract(backend: PersistenceBackend): void {
         const uuid = randomUUID()
         const zombie = await here.acquire(requestOf(uuid, 1))
         await zombie.write({ atoms: [atom('before')] })
-        const heir = await there.acquire(requestOf(uuid, 5))
+        const nextOwner = await there.acquire(requestOf(uuid, 5))
         for (const _ of [1, 2]) await expect(zombie.write({ atoms: [atom('late')] })).rejects.toThrow(ClaimLost)
-        await heir.write({ atoms: [atom('after')] })
+        await nextOwner.write({ atoms: [atom('after')] })
         await expect(zombie.write({ state: 'FAILURE' })).rejects.toThrow(ClaimLost)
         const book = await here.getBook(uuid)
         expect(atomNames(book)).toEqual(['before', 'after'])
         expect(book.flows[0]).toMatchObject({ state: 'PENDING', run: 5 })
       })
 
-      test('an older run can save no checkpoint, also when it races with the heir that acquires', async () => {
+      test('an older run can save no checkpoint, also when it races with the next owner that acquires', async () => {
         const saving = (value: unknown) => ({
           atoms: [atom('import', { state: 'RUNNING', checkpoint: { value, at: new Date(0) } })],
         })
@@ -545,17 +545,17 @@ export function persistenceContract(backend: PersistenceBackend): void {
           const uuid = randomUUID()
           const zombie = await here.acquire(requestOf(uuid, 1))
           await zombie.write(saving('first'))
-          const [late, heir] = await Promise.all([
+          const [late, nextOwner] = await Promise.all([
             zombie.write(saving('second')).catch((error: unknown) => error),
             there.acquire(requestOf(uuid, 2)),
           ])
-          const found = heir.flow.atoms[0]?.checkpoint?.value
-          // A save that was reported as done is what the heir finds.
+          const found = nextOwner.flow.atoms[0]?.checkpoint?.value
+          // A save that was reported as done is what the next owner finds.
           if (late === undefined) expect(found).toBe('second')
           else expect(late).toBeInstanceOf(ClaimLost)
           await expect(zombie.write(saving('third'))).rejects.toThrow(ClaimLost)
           expect((await here.getBook(uuid)).flows[0]?.atoms[0]?.checkpoint?.value).toBe(found)
-          for (const log of [zombie, heir]) await log.close()
+          for (const log of [zombie, nextOwner]) await log.close()
         }
       })
 
@@ -615,7 +615,7 @@ export function persistenceContract(backend: PersistenceBackend): void {
         }
       })
 
-      test('runs that race leave nothing behind that was not acknowledged before the heir, and lose nothing', async () => {
+      test('runs that race leave nothing behind that was not acknowledged before the next owner, and lose nothing', async () => {
         for (let round = 0; round < RACES; round++) {
           const uuid = randomUUID()
           const older = await here.acquire(requestOf(uuid, 1))

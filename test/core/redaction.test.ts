@@ -1,8 +1,11 @@
+import fc from 'fast-check'
 import { pino } from 'pino'
 import { describe, expect, test } from 'vitest'
 import { InvalidArgument } from '../../src/core/errors.ts'
 import { redactedLog } from '../../src/core/log.ts'
-import { Redactor } from '../../src/core/redaction.ts'
+import { REDACTED, Redactor } from '../../src/core/redaction.ts'
+import { count } from '../support/counts.ts'
+import { variant } from '../variant.ts'
 
 const redaction = new Redactor(['password', 'api-key', 'authorization'])
 
@@ -50,6 +53,28 @@ test.each([
 ])('the text %j', (text, shown) => {
   expect(redaction.text(text).startsWith(shown)).toBe(true)
   expect(redaction.text(text)).not.toMatch(/hunter|ter2/)
+})
+
+test.each([
+  'password=hunter2 was wrong',
+  'login {"user":"ada","password":"hunter2"} failed, password="hunter2"x, user=ada',
+  String.raw`body "{\"password\":\"hunter2\",\"user\":1}" was refused`,
+  "{ password: 'hunter2', user: 'ada' } Authorization: Bearer hunter2\nHost: x",
+])('a redacted text stays as it is: %j', (text) => {
+  const once = redaction.text(text)
+  expect(redaction.text(once)).toBe(once)
+})
+
+variant('a text may be redacted as often as one likes', () => {
+  const parts = ['password', 'apiKey', '=', ':', ' ', '"', "'", '\\"', '{', '}', '[', ']', ',', '\n', 'x', REDACTED]
+  const texts = fc.array(fc.constantFrom(...parts), { maxLength: 12 }).map((chosen) => chosen.join(''))
+  fc.assert(
+    fc.property(texts, (text) => {
+      const once = redaction.text(text)
+      expect(redaction.text(once)).toBe(once)
+    }),
+    { numRuns: count({ test: 1_000, long: 100_000 }) },
+  )
 })
 
 test('what is no list of names is refused; an empty list hides nothing', () => {

@@ -42,8 +42,7 @@ function raw(name: string): RecordKind<object> {
 
 /** Returns the policy that a board can keep: without keys and resources, jobs cannot wait for each other. */
 export function overlapOn(board: JobBoard): 'skip' | 'allow' {
-  const { keys, resources } = boardInternals(board).capabilities
-  return keys && resources ? 'skip' : 'allow'
+  return board.shared ? 'allow' : 'skip'
 }
 
 /** Returns a function that plants a record. */

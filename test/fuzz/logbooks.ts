@@ -12,7 +12,7 @@ import { bookFolder, flowFolder } from '../../src/persistence/directory/layout.t
 import { decodeFrames } from '../../src/persistence/directory/records.ts'
 import { openPersistence, type Persistence } from '../../src/persistence/index.ts'
 import type { AtomDetail, FlowDetail } from '../../src/persistence/models.ts'
-import { Layout, termPath } from '../../src/persistence/zookeeper/layout.ts'
+import { LogbookLayout, termPath } from '../../src/persistence/zookeeper/layout.ts'
 import { NodeExists, NoNode } from '../../src/zookeeper/index.ts'
 import type { PostgresPlace } from '../board/backends/postgres/boards.ts'
 import type { ZooKeeperPlace } from '../board/boards.ts'
@@ -220,23 +220,23 @@ function asJson(value: unknown): string {
 
 export async function zookeeperLogbooks(place: ZooKeeperPlace, random: Random): Promise<Logbooks> {
   const path = namespace('logbooks')
-  const layout = new Layout(path)
-  const { witness } = place
+  const layout = new LogbookLayout(path)
+  const { observer } = place
   const damage: Damage = async (victim, make) => {
     const book = layout.book(victim.book)
     const flow = layout.flow(victim.book, victim.flow)
     const node = random.pick([book, flow, flow, `${flow}/0`])
-    const { data } = await witness.getData(node)
+    const { data } = await observer.getData(node)
     const bytes = data ?? new Uint8Array()
     const record = decode(bytes, 'msgpack') as { readonly term?: string }
     const child = `${random.pick([book, flow])}/${encodeURIComponent(random.pick(ODD_TEXTS)) || 'empty'}`
     await random.pick<() => Promise<unknown>>([
-      () => witness.setData(node, make.damaged(bytes)),
-      () => witness.setData(node, make.record(record)),
-      () => witness.setData(node, make.record(record)),
-      () => witness.create(child, make.record(record)).catch(unless(NodeExists)),
-      () => witness.delete(termPath(flow, String(record.term))).catch(unless(NoNode)),
-      () => witness.delete(`${flow}/0`).catch(unless(NoNode)),
+      () => observer.setData(node, make.damaged(bytes)),
+      () => observer.setData(node, make.record(record)),
+      () => observer.setData(node, make.record(record)),
+      () => observer.create(child, make.record(record)).catch(unless(NodeExists)),
+      () => observer.delete(termPath(flow, String(record.term))).catch(unless(NoNode)),
+      () => observer.delete(`${flow}/0`).catch(unless(NoNode)),
     ])()
   }
   return logbooksAt(`zookeeper://${zookeeperHosts}${path}`, { place, random, damage })

@@ -10,60 +10,60 @@ import type { RecordMaker } from './records.ts'
 const NO_JOB = 'job1'
 
 export async function plantFields(place: RedisPlace, make: RecordMaker, random: Random): Promise<void> {
-  const { witness, key } = place
+  const { observer, key } = place
   const id = await place.putRaw(make.posting())
   const at = random.between(0, 1e9)
-  await witness.hset(key('trash'), id, behind(`${at}:`, make.record(TRASH)))
-  await witness.zadd(key('trashed'), at, id)
-  await witness.hset(key('entities'), id, behind('x:y:', make.record(ENTITY)))
+  await observer.hset(key('trash'), id, behind(`${at}:`, make.record(TRASH)))
+  await observer.zadd(key('trashed'), at, id)
+  await observer.hset(key('entities'), id, behind('x:y:', make.record(ENTITY)))
   const odd = () => random.pick(ODD_TEXTS)
   const field = random.next() < 0.7 ? id : odd()
   const writes: readonly (() => Promise<unknown>)[] = [
-    () => witness.hset(key('jobs'), odd(), Buffer.from(make.posting())),
+    () => observer.hset(key('jobs'), odd(), Buffer.from(make.posting())),
     () =>
-      witness.hset(
+      observer.hset(
         key('rows'),
         field,
         random.pick([odd(), `${odd()}:1:1:`, `0:${odd()}:1:`, `0:1:1:${odd()}`, '0:1:1:x+']),
       ),
-    () => witness.hset(key('held'), field, random.pick([odd(), `x:${odd()}`, `${odd()}:y`])),
-    () => witness.hset(key('granted'), field, Buffer.from(make.record({ 0: ['a'], 1: ['b'] }))),
-    () => witness.hset(key('exclusive'), odd(), odd()),
-    () => witness.hset(key('shared'), odd(), odd()),
-    () => witness.hset(key('keys'), odd(), random.pick([odd(), `${odd()}:u`])),
-    () => witness.hset(key('cancels'), field, Buffer.from(make.record(CANCELLATION))),
-    () => witness.hset(key('trash'), odd(), behind(random.pick([odd(), `${odd()}:`]), make.record(TRASH))),
-    () => witness.zadd(key('trashed'), random.pick(SCORES), odd()),
-    () => witness.zadd(key('order'), random.pick(SCORES), field),
-    () => witness.zadd(key('resting'), random.pick(SCORES), field),
-    () => witness.zadd(key('windows'), random.pick(SCORES), odd()),
-    () => witness.zadd(key('uuids'), 0, random.pick([odd(), `${odd()}:${odd()}`])),
-    () => witness.zadd(key('owners'), random.pick(SCORES), odd()),
-    () => witness.hset(key('entities'), odd(), behind(random.pick([odd(), `${odd()}:y:`]), make.record(ENTITY))),
+    () => observer.hset(key('held'), field, random.pick([odd(), `x:${odd()}`, `${odd()}:y`])),
+    () => observer.hset(key('granted'), field, Buffer.from(make.record({ 0: ['a'], 1: ['b'] }))),
+    () => observer.hset(key('exclusive'), odd(), odd()),
+    () => observer.hset(key('shared'), odd(), odd()),
+    () => observer.hset(key('keys'), odd(), random.pick([odd(), `${odd()}:u`])),
+    () => observer.hset(key('cancels'), field, Buffer.from(make.record(CANCELLATION))),
+    () => observer.hset(key('trash'), odd(), behind(random.pick([odd(), `${odd()}:`]), make.record(TRASH))),
+    () => observer.zadd(key('trashed'), random.pick(SCORES), odd()),
+    () => observer.zadd(key('order'), random.pick(SCORES), field),
+    () => observer.zadd(key('resting'), random.pick(SCORES), field),
+    () => observer.zadd(key('windows'), random.pick(SCORES), odd()),
+    () => observer.zadd(key('uuids'), 0, random.pick([odd(), `${odd()}:${odd()}`])),
+    () => observer.zadd(key('owners'), random.pick(SCORES), odd()),
+    () => observer.hset(key('entities'), odd(), behind(random.pick([odd(), `${odd()}:y:`]), make.record(ENTITY))),
     async () => {
       const uuid = `batch${random.between(1, 20)}`
       const state = random.pick([odd(), '1:1:0:0:0:0:', `1:0:${odd()}:0:${odd()}:1:`, `${odd()}:1:0:0:0:0:x`])
-      await witness.hset(key('batches'), uuid, Buffer.from(make.record(BATCH)), `${uuid}:state`, state)
-      await witness.zadd(key('batch-order'), random.pick(SCORES), uuid)
+      await observer.hset(key('batches'), uuid, Buffer.from(make.record(BATCH)), `${uuid}:state`, state)
+      await observer.zadd(key('batch-order'), random.pick(SCORES), uuid)
     },
-    () => witness.zadd(key('batch-jobs'), 0, random.pick([odd(), `${odd()}:o:${odd()}`, `batch1:f:${odd()}`])),
+    () => observer.zadd(key('batch-jobs'), 0, random.pick([odd(), `${odd()}:o:${odd()}`, `batch1:f:${odd()}`])),
     async () => {
       const uuid = `ended${random.between(1, 20)}`
-      await witness.hset(key('history'), uuid, Buffer.from(make.record(ENDED)))
-      await witness.zadd(key('ended'), random.pick(SCORES), random.pick([uuid, odd()]))
+      await observer.hset(key('history'), uuid, Buffer.from(make.record(ENDED)))
+      await observer.zadd(key('ended'), random.pick(SCORES), random.pick([uuid, odd()]))
     },
-    () => witness.hset(key('waits'), field, random.pick([odd(), `1=${odd()};`, `${odd()}~${id};`])),
-    () => witness.zadd(key('dependents'), 0, random.pick([odd(), `${id}:${odd()}`])),
+    () => observer.hset(key('waits'), field, random.pick([odd(), `1=${odd()};`, `${odd()}~${id};`])),
+    () => observer.zadd(key('dependents'), 0, random.pick([odd(), `${id}:${odd()}`])),
     () =>
-      witness.hset(
+      observer.hset(
         key('records'),
         `${random.pick(RECORDS)}/${odd()}`,
         behind(random.pick(['1:', odd()]), make.record(RECORD)),
       ),
-    () => witness.hset(key('slots'), random.pick(['planted/1', odd()]), odd()),
-    () => witness.zadd(key('rates'), random.pick(SCORES), random.pick(['planted/1', odd()])),
-    () => witness.hset(key('intervals'), random.pick(['planted/1', odd()]), odd()),
-    () => witness.multi().rpush(key('log'), change(odd, random)).hincrby(key('board'), 'version', 1).exec(),
+    () => observer.hset(key('slots'), random.pick(['planted/1', odd()]), odd()),
+    () => observer.zadd(key('rates'), random.pick(SCORES), random.pick(['planted/1', odd()])),
+    () => observer.hset(key('intervals'), random.pick(['planted/1', odd()]), odd()),
+    () => observer.multi().rpush(key('log'), change(odd, random)).hincrby(key('board'), 'version', 1).exec(),
   ]
   for (let count = random.between(0, 3); count > 0; count -= 1) await random.pick(writes)()
 }
@@ -72,8 +72,8 @@ export async function plantFields(place: RedisPlace, make: RecordMaker, random: 
  * Publications: of anybody, who signs nothing; and of one who has read the secret of the board. Signed ones have no changes
  * that are still to come: those would be believed, and they have to be.
  */
-export async function publishForged({ witness, key }: RedisPlace, make: RecordMaker, random: Random): Promise<void> {
-  const [version, secret] = await witness.hmget(key('board'), 'version', 'secret')
+export async function publishForged({ observer, key }: RedisPlace, make: RecordMaker, random: Random): Promise<void> {
+  const [version, secret] = await observer.hmget(key('board'), 'version', 'secret')
   const odd = () => random.pick(ODD_TEXTS)
   const entries = Array.from({ length: random.between(0, 4) }, () => change(odd, random))
   // So long past that the board has seen it, however busy it is.
@@ -91,7 +91,7 @@ export async function publishForged({ witness, key }: RedisPlace, make: RecordMa
     make.damaged(signed),
     new Uint8Array(),
   ])
-  await witness.publish(key('changes'), Buffer.from(message))
+  await observer.publish(key('changes'), Buffer.from(message))
 }
 
 /** Returns the value, changed if it is a list of texts: that is what a board publishes. */
@@ -101,23 +101,23 @@ function noEntries(value: unknown): unknown {
 
 /** The hash that says what the board is: its format, pause, version, numbers and secret. */
 export async function damageBoardHash(
-  { witness, key }: RedisPlace,
+  { observer, key }: RedisPlace,
   random: Random,
 ): Promise<{
   plant(make: RecordMaker): Promise<unknown>
   mend(): Promise<unknown>
 }> {
-  const real = await witness.hgetall(key('board'))
+  const real = await observer.hgetall(key('board'))
   const fields = ['format', 'paused', 'version', 'sequence', 'fence', 'secret']
   return {
     plant: async (make) => {
       const value = random.next() < 0.7 ? random.pick(ODD_TEXTS) : Buffer.from(make.record({ version: 1 }))
-      if (random.next() < 0.1) await witness.hdel(key('board'), random.pick(fields))
-      else await witness.hset(key('board'), random.pick(fields), value)
+      if (random.next() < 0.1) await observer.hdel(key('board'), random.pick(fields))
+      else await observer.hset(key('board'), random.pick(fields), value)
     },
     // Without its numbers it begins them anew, by the clock.
     mend: async () => {
-      await witness.multi().hdel(key('board'), 'sequence', 'fence').hset(key('board'), real).exec()
+      await observer.multi().hdel(key('board'), 'sequence', 'fence').hset(key('board'), real).exec()
     },
   }
 }

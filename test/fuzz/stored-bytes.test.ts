@@ -13,7 +13,7 @@ import { type PostgresServer, startPostgres } from '../support/postgres.ts'
 import { randomly } from '../support/random.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 import { recordMaker } from './records.ts'
-import { type Scene, TARGETS } from './targets.ts'
+import { type Setup, TARGETS } from './targets.ts'
 
 const ALL_SECONDS = count({ test: 4, long: 3_600 })
 const SECONDS = Number(process.env['JOBBOARD_FUZZ_SECONDS'] ?? ALL_SECONDS / TARGETS.length)
@@ -25,17 +25,17 @@ const REPORTS_WHILE_DAMAGED = 3
 
 const { seed } = randomly()
 
-async function fuzz(scene: Scene, make: ReturnType<typeof recordMaker>): Promise<void> {
-  const { board, logbooks = 'memory:' } = scene
+async function fuzz(setup: Setup, make: ReturnType<typeof recordMaker>): Promise<void> {
+  const { board, logbooks = 'memory:' } = setup
   await using target = await startNode(new URL('./target.ts', import.meta.url), [
-    ...[board, logbooks, String(seed), scene.mend ? 'damaged' : 'whole'],
+    ...[board, logbooks, String(seed), setup.mend ? 'damaged' : 'whole'],
   ])
   await reports(target, 'done', 1)
   for (const until = Date.now() + SECONDS * 1_000; Date.now() < until; ) {
-    for (let planted = 0; planted < (scene.mend ? 1 : AT_ONCE); planted += 1) await scene.plant(make)
-    if (scene.mend) {
+    for (let planted = 0; planted < (setup.mend ? 1 : AT_ONCE); planted += 1) await setup.plant(make)
+    if (setup.mend) {
       await reports(target, 'alive', REPORTS_WHILE_DAMAGED)
-      await scene.mend()
+      await setup.mend()
     }
     // The one that is being done may have been posted before.
     await reports(target, 'done', 2)
@@ -72,8 +72,8 @@ describe(`bytes of others (JOBBOARD_SEED=${seed})`, { timeout: SECONDS * 1_000 +
     test.skipIf(on === 'zookeeper' && !zookeeperHosts)(name, async () => {
       // Each target has the same numbers whether the others run or not.
       const random = randomly(seed)
-      await using scene = await open({ postgres: postgres?.uri ?? '', redis: redis?.uri ?? '' }, random)
-      await fuzz(scene, recordMaker(random, encoding))
+      await using setup = await open({ postgres: postgres?.uri ?? '', redis: redis?.uri ?? '' }, random)
+      await fuzz(setup, recordMaker(random, encoding))
     })
   }
 })

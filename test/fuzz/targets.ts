@@ -13,7 +13,7 @@ import { plantFileRows } from './sqlite.ts'
 import { damageBoardNodes, plantZnodes } from './zookeeper.ts'
 
 /** A store beside which a conductor runs. */
-export interface Scene extends AsyncDisposable {
+export interface Setup extends AsyncDisposable {
   readonly board: string
   /** Where the conductor keeps its logbooks; in its memory by default. */
   readonly logbooks?: string
@@ -36,7 +36,7 @@ export interface Target {
   /** The server that it needs. */
   readonly on: 'nothing' | 'zookeeper' | keyof Servers
   readonly encoding?: 'json'
-  open(servers: Servers, random: Random): Promise<Scene>
+  open(servers: Servers, random: Random): Promise<Setup>
 }
 
 export const TARGETS: readonly Target[] = [
@@ -109,24 +109,24 @@ export const TARGETS: readonly Target[] = [
     name: 'logbooks in a directory',
     on: 'redis',
     open: async (servers, random) => {
-      const { place, ...scene } = await onRedis(servers, async () => undefined)
-      return withLogbooks(scene, await directoryLogbooks(place, random))
+      const { place, ...setup } = await onRedis(servers, async () => undefined)
+      return withLogbooks(setup, await directoryLogbooks(place, random))
     },
   },
   {
     name: 'logbooks in Postgres',
     on: 'postgres',
     open: async (servers, random) => {
-      const { place, ...scene } = await onPostgres(servers, async () => undefined)
-      return withLogbooks(scene, await postgresLogbooks(place, { server: servers.postgres, random }))
+      const { place, ...setup } = await onPostgres(servers, async () => undefined)
+      return withLogbooks(setup, await postgresLogbooks(place, { server: servers.postgres, random }))
     },
   },
   {
     name: 'logbooks in ZooKeeper',
     on: 'zookeeper',
     open: async (_, random) => {
-      const { place, ...scene } = await onZooKeeper(async () => undefined)
-      return withLogbooks(scene, await zookeeperLogbooks(place, random))
+      const { place, ...setup } = await onZooKeeper(async () => undefined)
+      return withLogbooks(setup, await zookeeperLogbooks(place, random))
     },
   },
 ]
@@ -136,38 +136,38 @@ type Plant<P> = (place: P, make: RecordMaker) => Promise<unknown>
 async function onZooKeeper(
   plant: Plant<ZooKeeperPlace>,
   parameters = '',
-): Promise<Scene & { readonly place: ZooKeeperPlace }> {
+): Promise<Setup & { readonly place: ZooKeeperPlace }> {
   const place = await zookeeperPlace()
   await (await place.openAt(zookeeperHosts, { parameters })).close()
-  return scene(place, { board: `${place.uri}${parameters}`, plant })
+  return setup(place, { board: `${place.uri}${parameters}`, plant })
 }
 
 async function onPostgres(
   { postgres }: Servers,
   plant: Plant<PostgresPlace>,
-): Promise<Scene & { readonly place: PostgresPlace }> {
+): Promise<Setup & { readonly place: PostgresPlace }> {
   const place = await postgresPlaceOn(postgres)
   await (await place.open()).close()
-  return scene(place, { board: place.uri, plant })
+  return setup(place, { board: place.uri, plant })
 }
 
-async function onFile(plant: Plant<SqlitePlace>): Promise<Scene & { readonly place: SqlitePlace }> {
+async function onFile(plant: Plant<SqlitePlace>): Promise<Setup & { readonly place: SqlitePlace }> {
   const place = await sqlitePlace()
   await (await place.open()).close()
-  return scene(place, { board: place.uri, plant })
+  return setup(place, { board: place.uri, plant })
 }
 
-async function onRedis({ redis }: Servers, plant: Plant<RedisPlace>): Promise<Scene & { readonly place: RedisPlace }> {
+async function onRedis({ redis }: Servers, plant: Plant<RedisPlace>): Promise<Setup & { readonly place: RedisPlace }> {
   // A command has a third of the ttl to be answered: on a busy machine the usual one is too short for a board with so many records.
   const place = await redisPlace({ uri: redis }, { parameters: '&ttl=60s' })
   await (await place.open()).close()
-  return scene(place, { board: place.uri, plant })
+  return setup(place, { board: place.uri, plant })
 }
 
-function scene<P extends AsyncDisposable>(
+function setup<P extends AsyncDisposable>(
   place: P,
   { board, plant }: { readonly board: string; readonly plant: Plant<P> },
-): Scene & { readonly place: P } {
+): Setup & { readonly place: P } {
   return {
     place,
     board,
@@ -176,7 +176,7 @@ function scene<P extends AsyncDisposable>(
   }
 }
 
-function withLogbooks(board: Scene, logbooks: Pick<Scene, 'logbooks' | 'plant'> & AsyncDisposable): Scene {
+function withLogbooks(board: Setup, logbooks: Pick<Setup, 'logbooks' | 'plant'> & AsyncDisposable): Setup {
   return {
     ...board,
     ...logbooks,

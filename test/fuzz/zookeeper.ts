@@ -1,5 +1,5 @@
 /** Writes what a board on ZooKeeper keeps, as everyone can who has access to its path. */
-import { Layout } from '../../src/board/backends/zookeeper/store/layout.ts'
+import { ZooKeeperLayout } from '../../src/board/backends/zookeeper/store/layout.ts'
 import { encodePlain } from '../../src/core/codec.ts'
 import { NodeExists } from '../../src/zookeeper/index.ts'
 import type { ZooKeeperPlace } from '../board/boards.ts'
@@ -11,16 +11,16 @@ import type { RecordMaker } from './records.ts'
 const MAX_NODE_BYTES = 1_000_000
 
 export async function plantZnodes(place: ZooKeeperPlace, make: RecordMaker, random: Random): Promise<void> {
-  const { witness, path } = place
+  const { observer, path } = place
   const id = await place.putRaw(fitting(make.posting()))
   const sometimes = async (child: string, bytes: () => Uint8Array) => {
     if (random.next() >= 0.3) return
     const parent = child.slice(0, child.lastIndexOf('/'))
-    if (parent !== '') await witness.mkdirp(`${path}/${parent}`)
-    await witness.create(`${path}/${child}`, fitting(bytes())).catch(unlessThere)
+    if (parent !== '') await observer.mkdirp(`${path}/${parent}`)
+    await observer.create(`${path}/${child}`, fitting(bytes())).catch(unlessThere)
   }
   // The conductor may have trashed the job by now.
-  await witness.create(`${path}/.trash/${id}`, fitting(make.record(TRASH))).catch(unlessThere)
+  await observer.create(`${path}/.trash/${id}`, fitting(make.record(TRASH))).catch(unlessThere)
   await sometimes(`.cancel/${id}`, () => make.record(CANCELLATION))
   await sometimes(`.keys/${id}`, () => make.record({ uuid: 'u' }))
   await sometimes(`.entities/conductor/${id}`, () => make.record(ENTITY))
@@ -30,10 +30,10 @@ export async function plantZnodes(place: ZooKeeperPlace, make: RecordMaker, rand
   await sometimes(`.records/${kind}/${random.pick(['raw', '%ff', '~x'])}${random.between(1, 20)}`, () =>
     make.record({ id: 'planted/raw', value: encodePlain({ format: 1, value: { by: 'w', at: 0 } }, 'msgpack') }),
   )
-  const aside = new Layout(path)
+  const aside = new ZooKeeperLayout(path)
   const put = async (node: string, bytes: Uint8Array) => {
-    await witness.mkdirp(node.slice(0, node.lastIndexOf('/')))
-    await witness.create(node, fitting(bytes)).catch(unlessThere)
+    await observer.mkdirp(node.slice(0, node.lastIndexOf('/')))
+    await observer.create(node, fitting(bytes)).catch(unlessThere)
   }
   const batch = `batch${random.between(1, 20)}`
   if (random.next() < 0.3) {
@@ -53,15 +53,15 @@ export async function plantZnodes(place: ZooKeeperPlace, make: RecordMaker, rand
 }
 
 /** The record at the root of the board, and its gate. */
-export async function damageBoardNodes({ witness, path }: ZooKeeperPlace): Promise<{
+export async function damageBoardNodes({ observer, path }: ZooKeeperPlace): Promise<{
   plant(make: RecordMaker): Promise<unknown>
   mend(): Promise<unknown>
 }> {
   const nodes = [path, `${path}/.gate`]
-  const real = await Promise.all(nodes.map(async (node) => (await witness.getData(node)).data))
+  const real = await Promise.all(nodes.map(async (node) => (await observer.getData(node)).data))
   const records = real.map((data): Record<string, unknown> => JSON.parse(Buffer.from(data ?? []).toString()))
   const write = (bytes: (index: number) => Uint8Array | null) =>
-    Promise.all(nodes.map((node, index) => witness.setData(node, bytes(index))))
+    Promise.all(nodes.map((node, index) => observer.setData(node, bytes(index))))
   return {
     plant: (make) => write((index) => make.record({ ...records[index], fenceBase: '1' })),
     mend: () => write((index) => real[index] ?? null),

@@ -87,8 +87,8 @@ describe.skipIf(!zookeeperHosts)('in ZooKeeper', () => {
     const place = namespace('look')
     const uri = `zookeeper://${zookeeperHosts}${place}/logbooks`
     await expect(look(uri)).rejects.toThrow(NotFound)
-    await using witness = await connected()
-    expect(await witness.exists(place)).toBeUndefined()
+    await using observer = await connected()
+    expect(await observer.exists(place)).toBeUndefined()
     await using persistence = await openPersistence(uri)
     await persistence.createBook({ uuid: 'book', name: 'book' })
     await using reader = await look(uri)

@@ -20,7 +20,7 @@ const WRONG: readonly (readonly [string, object])[] = [
   ['a number that is a text', { messages: [{ kind: 'begun', number: '1' }] }],
   ['a number that is not whole', { messages: [{ kind: 'done', number: 1.5, result: 1 }] }],
   ['a number without end', { messages: [{ kind: 'note', number: Number.NaN, note: 1 }] }],
-  ['a question that is not numbered', { messages: [{ kind: 'ask', number: 1, question: {}, asked: 1 }] }],
+  ['a question that is not numbered', { messages: [{ kind: 'ask', number: 1, question: {}, content: 1 }] }],
   ['the same question twice', { messages: [0, 0].map((question) => ({ kind: 'ask', number: 1, question, asked: 1 })) }],
   ['a failure that is a text', { messages: [{ kind: 'failed', number: 1, failure: 'x', isLast: false }] }],
   ['no failure', { messages: [{ kind: 'fault', number: 1 }] }],

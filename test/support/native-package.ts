@@ -1,4 +1,4 @@
-/** The `zookeeper` package, ZooKeeper's own C client, as a witness in tests and benchmarks: compiled here, once. */
+/** The `zookeeper` package, ZooKeeper's own C client, as an observer in tests and benchmarks: compiled here, once. */
 import { join } from 'node:path'
 import { ROOT } from './build.ts'
 import { type Provision, provide, which } from './install.ts'

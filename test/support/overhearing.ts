@@ -9,7 +9,7 @@ const LARGEST_FRAME = 16 * 1_048_576
 export interface FrameRecorder extends AsyncDisposable {
   readonly hosts: string
   /** Whether events of watches are dropped, from now on. */
-  deaf: boolean
+  dropsWatchEvents: boolean
   /** How many were dropped. */
   readonly missed: number
   /** The opcodes of what was asked since the connection was made, oldest first; pings too. */
@@ -22,7 +22,7 @@ export async function recordFrames(target: { readonly port: number }): Promise<F
   const sockets = new Set<Socket>()
   const asked: number[] = []
   const waiting = new Set<(opcode: number) => void>()
-  let deaf = false
+  let dropsWatchEvents = false
   let missed = 0
 
   const server = createServer((client) => {
@@ -47,7 +47,7 @@ export async function recordFrames(target: { readonly port: number }): Promise<F
       upstream.write(chunk)
     })
     const answers = frames((frame, { first }) => {
-      if (deaf && !first && frame.readInt32BE(0) === XID.watchEvent) {
+      if (dropsWatchEvents && !first && frame.readInt32BE(0) === XID.watchEvent) {
         missed += 1
         return
       }
@@ -62,11 +62,11 @@ export async function recordFrames(target: { readonly port: number }): Promise<F
   const { port } = server.address() as AddressInfo
   return {
     hosts: `127.0.0.1:${port}`,
-    get deaf() {
-      return deaf
+    get dropsWatchEvents() {
+      return dropsWatchEvents
     },
-    set deaf(next) {
-      deaf = next
+    set dropsWatchEvents(next) {
+      dropsWatchEvents = next
     },
     get missed() {
       return missed

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { INSTRUMENTS, Meter } from '../../src/core/metrics.ts'
 import { PrometheusSink } from '../../src/telemetry/internal.ts'
 
-function scene(options: { readonly maxNames?: number } = {}) {
+function setup(options: { readonly maxNames?: number } = {}) {
   const sink = new PrometheusSink(INSTRUMENTS)
   const reported: string[] = []
   const meter = new Meter({ sinks: [sink], ...options, onTooMany: (label) => reported.push(label) })
@@ -11,7 +11,7 @@ function scene(options: { readonly maxNames?: number } = {}) {
 }
 
 test('counters add up, gauges are set, and instruments that were never recorded are left out', () => {
-  const { meter, text } = scene()
+  const { meter, text } = setup()
   expect(text()).toBe('')
   meter.record('jobboard_jobs_claimed_total', 1, { board: 'x', flow: 'a' })
   meter.record('jobboard_jobs_claimed_total', 2, { board: 'x', flow: 'a' })
@@ -33,7 +33,7 @@ test('counters add up, gauges are set, and instruments that were never recorded 
 })
 
 test('the buckets of a histogram are cumulative, and a value on a bound is in its bucket', () => {
-  const { meter, text } = scene()
+  const { meter, text } = setup()
   for (const value of [0.001, 0.005, 0.02, 100_000])
     meter.record('jobboard_run_seconds', value, { board: 'x', flow: 'a', outcome: 'done' })
   const lines = text().split('\n')
@@ -48,7 +48,7 @@ test('the buckets of a histogram are cumulative, and a value on a bound is in it
 })
 
 test('names of flows are escaped, and those above the limit count as other', () => {
-  const { meter, text, reported } = scene({ maxNames: 2 })
+  const { meter, text, reported } = setup({ maxNames: 2 })
   for (const flow of ['a"\\\n', 'b', 'c', 'd', 'b'])
     meter.record('jobboard_jobs_claimed_total', 1, { board: 'x', flow })
   expect(text().split('\n').slice(2, 5)).toEqual([

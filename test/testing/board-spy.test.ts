@@ -55,9 +55,9 @@ test('sees what others do, and nothing once it is disposed of', async () => {
   await other.post('one', {})
   await spy.next('posted')
   spy[Symbol.dispose]()
-  using witness = spyOn(board)
+  using observer = spyOn(board)
   await other.post('two', {})
-  await witness.next('posted')
+  await observer.next('posted')
   expect(spy.seen).toHaveLength(1)
 })
 

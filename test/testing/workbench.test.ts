@@ -198,7 +198,7 @@ describe('time stands still', () => {
 })
 
 describe('owners die', () => {
-  test('after a task: the heir runs it again, and what was recorded not', async () => {
+  test('after a task: the next owner runs it again, and what was recorded not', async () => {
     const did: string[] = []
     const flow = noted(did)
     await using bench = await workbench({ flows: [flow] })

@@ -230,6 +230,8 @@ describe('a search is no way to guess', () => {
       for (const guess of ['reason:"*password=h*"', 'reason:"*hunter2*"', 'hunter2'])
         expect(await found(client, `${place}${encodeURIComponent(guess)}`), `${place}${guess}`).toBe(0)
     }
+    const { body: trash } = await client.get('/boards/main/trash')
+    expect(trash['jobs']).toMatchObject([{ reason: 'refused: password=[redacted] of ada' }])
     const cancel = { action: 'cancel', query: 'hunter2', dryRun: true }
     await using operator = openClient({ board: kept, redact: ['password'] })
     const { body } = await operator.post('/boards/main/bulk', cancel)

@@ -7,6 +7,7 @@ import { openPersistence, type Persistence } from '../../src/persistence/index.t
 import type { WireBulkResult } from '../../src/ui/wire/actions.ts'
 import type { WireOverview, WireTrashGroup } from '../../src/ui/wire/board.ts'
 import type { WireJobDetail, WireJobPage } from '../../src/ui/wire/jobs.ts'
+import type { WireSession } from '../../src/ui/wire/session.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
 import { createDatabase } from '../support/postgres-database.ts'
 import { startRedis } from '../support/redis.ts'
@@ -190,4 +191,20 @@ describe.each(Object.keys(BACKENDS))('a board in %s', (kind) => {
     await away.close()
     expect((await lonely.get('/boards/main/overview')).status).toBe(503)
   })
+})
+
+test.skipIf(!zookeeperHosts)('a board that is shared with TaskFlow says what it lacks', async () => {
+  const uri = `zookeeper://${zookeeperHosts}${namespace('ui')}?encoding=json`
+  await using board = await openBoard(uri, { who: 'tester' })
+  await using client = openClient({ board })
+  const job = await board.post('import', {})
+  await (await board.claim(await board.post('import', {}))).consume()
+  const { body: session } = await client.get<WireSession>('/session')
+  expect(session.boards[0]?.supports).toEqual({ limits: false, batches: false, history: false, logbooks: false })
+  const { body: page } = await client.get<WireJobPage>('/boards/main/jobs')
+  expect(page.jobs).toMatchObject([{ uuid: job.uuid }])
+  for (const path of [`jobs/${job.uuid}`, `jobs?q=${job.uuid}`, 'overview', 'flows', 'conductors'])
+    expect(await client.get(`/boards/main/${path}`), path).toMatchObject({ status: 200 })
+  for (const path of ['jobs?q=state:done', 'history', 'batches', 'limits'])
+    expect(await client.get(`/boards/main/${path}`), path).toMatchObject({ body: { code: 'UNSUPPORTED_CAPABILITY' } })
 })

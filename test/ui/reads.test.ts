@@ -10,7 +10,9 @@ import type { WireFlow, WireOverview } from '../../src/ui/wire/board.ts'
 import type { WireJobDetail, WireJobPage, WireJobValues } from '../../src/ui/wire/jobs.ts'
 import type { WirePicture } from '../../src/ui/wire/picture.ts'
 import type { WireSession } from '../../src/ui/wire/session.ts'
+import { sqlitePlace } from '../board/backends/sqlite/boards.ts'
 import { delegate } from '../conductor/conducting.ts'
+import { requestOf } from '../persistence/flows.ts'
 import { usual as test, variant } from '../variant.ts'
 import { type Client, openClient } from './client.ts'
 
@@ -49,6 +51,13 @@ test('the session says who asks, and which boards there are', async () => {
       supports: { limits: true, batches: true, history: true, logbooks: true },
     },
   ])
+})
+
+test('the session says that a board is an SQLite file', async () => {
+  await using place = await sqlitePlace()
+  await using file = await place.open()
+  await using dashboard = openClient({ board: file })
+  expect((await dashboard.get<WireSession>('/session')).body.boards).toMatchObject([{ kind: 'sqlite', uri: file.uri }])
 })
 
 describe('jobs', () => {
@@ -225,6 +234,19 @@ describe('a job', () => {
     expect(detail.commands['restore']).toBe(`jobboard trash restore ${job.uuid} --board memory:`)
   })
 
+  test('in the trash, although its flow is done: it was trashed before its owner consumed it', async () => {
+    const { uuid } = await board.post('flow', { a: 1 })
+    {
+      await using log = await persistence.acquire(requestOf(uuid, 1))
+      for (const state of ['RUNNING', 'SUCCESS'] as const) await log.write({ state })
+    }
+    await board.cancel(uuid, { reason: 'too late' })
+    const detail = await read<WireJobDetail>(`/boards/main/jobs/${uuid}`)
+    expect(detail).toMatchObject({ state: 'TRASHED', trashedBy: 'tester', logbook: { state: 'SUCCESS' } })
+    expect(detail.reason).toContain('too late')
+    expect(await read<WireJobValues>(`/boards/main/jobs/${uuid}/values`)).toMatchObject({ store: { a: 1 } })
+  })
+
   test('that nobody knows', async () => {
     const { status, body } = await client.get('/boards/main/jobs/00000000-0000-7000-8000-000000000000')
     expect([status, body['code']]).toEqual([404, 'NOT_FOUND'])
@@ -288,6 +310,8 @@ describe('the overview', () => {
       },
       { page: 'conductors', text: expect.stringContaining('keep 1 of 4 slots: released') },
     ])
+    const { conductors } = await read<{ conductors: unknown[] }>('/boards/main/conductors')
+    expect(conductors).toMatchObject([{ name: 'one', running: 2, unended: ['released'], jobs: [] }])
   })
 
   test('does not count cancelled jobs as failures, nor jobs with nothing in their way as waiting for something', async () => {

@@ -49,13 +49,13 @@ describe.skipIf(!zookeeperHosts)('an ensemble', () => {
 
       for (const seen of states) expect(seen).not.toContain('lost')
       expect(clients.map(sessionOf)).toEqual(sessions)
-      await using witness = await connectedTo(await ensemble.leader(), ensemble)
+      await using observer = await connectedTo(await ensemble.leader(), ensemble)
       for (const [at, folder] of folders.entries()) {
         const { done, failed } = loads[at] ?? {}
-        const there = new Set((await witness.getChildren(folder)).names.map((name) => `${folder}/${name}`))
+        const there = new Set((await observer.getChildren(folder)).names.map((name) => `${folder}/${name}`))
         expect(done?.filter((path) => !there.has(path))).toEqual([])
         expect(Object.keys(failed ?? {}).filter((outcome) => !['unknown', 'not-sent'].includes(outcome))).toEqual([])
-        expect((await witness.exists(`${folder}/owner`))?.ephemeralOwner).toBe(sessions[at])
+        expect((await observer.exists(`${folder}/owner`))?.ephemeralOwner).toBe(sessions[at])
       }
     } finally {
       await Promise.all(clients.map((client) => client.close()))
@@ -122,13 +122,13 @@ describe.skipIf(!zookeeperHosts)('an ensemble', () => {
     const [one, other] = await ensemble.followers()
     if (!one || !other) throw new Error('there are not two followers')
     await using client = await connectedTo(one, ensemble)
-    await using witness = await connectedTo(await ensemble.leader(), ensemble)
+    await using observer = await connectedTo(await ensemble.leader(), ensemble)
     const path = namespace()
     await client.create(path, null, { ephemeral: true })
     const lost = reaches(client, 'lost')
     await expireSession(other.hosts, sessionOf(client))
     expect((await lost).reason).toMatchObject({ name: 'SessionExpired' })
-    expect(await witness.exists(path)).toBeUndefined()
+    expect(await observer.exists(path)).toBeUndefined()
   })
 
   test('without a quorum gives no session, and serves again when it has one', async () => {
@@ -203,7 +203,7 @@ describe.skipIf(!zookeeperHosts)('a server that is behind', () => {
   test('does not do any more what its client asked before it moved on', async () => {
     const follower = await ensemble.follower()
     await using client = await connectedTo(follower, ensemble)
-    await using witness = await connectedTo(follower, ensemble)
+    await using observer = await connectedTo(follower, ensemble)
     const path = namespace()
     ensemble.links.slow({ delay: 150 }, follower)
     try {
@@ -212,7 +212,7 @@ describe.skipIf(!zookeeperHosts)('a server that is behind', () => {
       const underWay = failureOf(client.create(path))
       await asked
       // Arrived at the follower; what it hands on to the leader is still under way.
-      expect(await witness.exists('/')).toBeDefined()
+      expect(await observer.exists('/')).toBeDefined()
       follower.proxy.mode = 'refuse'
       follower.proxy.resetAll()
       await again

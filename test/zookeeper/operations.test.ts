@@ -59,15 +59,15 @@ describe.skipIf(!zookeeperHosts)('operations', () => {
   })
 
   test('create ephemeral znodes, which go with the session', async () => {
-    await using witness = await connected()
+    await using observer = await connected()
     const client = await connected()
     const path = namespace()
     const { stat } = await client.create(path, null, { ephemeral: true })
     expect(stat.ephemeralOwner).toBe(sessionOf(client))
     expect(await failureOf(client.create(`${path}/child`))).toBeInstanceOf(zk.NoChildrenForEphemerals)
     await client.close()
-    await witness.sync(path)
-    expect(await witness.exists(path)).toBeUndefined()
+    await observer.sync(path)
+    expect(await observer.exists(path)).toBeUndefined()
   })
 
   test('answer in the order in which they were asked', async () => {

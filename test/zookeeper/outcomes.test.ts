@@ -14,7 +14,7 @@ describe.skipIf(!zookeeperHosts)('outcomes', () => {
   test('are true, whenever the connection breaks', async () => {
     await using proxy = await startProxy({ port: portOf(zookeeperHosts) })
     await using client = await connected({ hosts: proxy.hosts })
-    await using witness = await connected()
+    await using observer = await connected()
     const breaks = fc.array(fc.record({ creates: fc.integer({ min: 1, max: 40 }), after: fc.nat({ max: 6 }) }), {
       minLength: 1,
       maxLength: 6,
@@ -22,7 +22,7 @@ describe.skipIf(!zookeeperHosts)('outcomes', () => {
     await fc.assert(
       fc.asyncProperty(breaks, async (rounds) => {
         const path = namespace()
-        await witness.create(path)
+        await observer.create(path)
         const done: string[] = []
         const outcomes: Record<string, string[]> = { 'not-sent': [], refused: [], unknown: [] }
         const asked: Promise<void>[] = []
@@ -43,8 +43,8 @@ describe.skipIf(!zookeeperHosts)('outcomes', () => {
           proxy.resetAll()
         }
         await Promise.all(asked)
-        await witness.sync(path)
-        const there = new Set((await witness.getChildren(path)).names)
+        await observer.sync(path)
+        const there = new Set((await observer.getChildren(path)).names)
         expect(done.filter((child) => !there.has(child))).toEqual([])
         expect([outcomes['not-sent'], outcomes['refused']]).toEqual([[], []])
         expect(done.length + (outcomes['unknown']?.length ?? 0)).toBe(name)

@@ -150,9 +150,9 @@ describe.skipIf(!zookeeperHosts)('while there is to be another session', () => {
 
   test('so does an answer', async () => {
     await using client = await connected({ maxReplyBytes: 500 })
-    await using witness = await connected()
+    await using observer = await connected()
     const path = namespace()
-    await witness.create(path, new Uint8Array(1_000))
+    await observer.create(path, new Uint8Array(1_000))
     expect(await failureOf(client.getData(path))).toMatchObject({ name: 'ConnectionLoss', retryable: false })
   })
 })

@@ -133,7 +133,7 @@ function assembleOperations(
     endDoomed: (id) => claims.settler.doomed.end(id),
     recorder: telemetry && new PostRecorder({ telemetry, board: backend.uri, log }),
   })
-  const ownJobs = new OwnJobs({ backend, poster, lookup, claims })
+  const ownJobs = new OwnJobs({ poster, lookup, claims })
   const batches = new Batches({
     ...{ ...known, poster },
     cancel: async (job, reason) => claims.canceller.cancel(await lookup.toOwnEntry(job), { reason }),
@@ -163,14 +163,13 @@ function assembleServices(
 }
 
 function assembleLimits(
-  { backend, who, records, lookup, lifecycle }: BoardBase & Knowledge,
+  { backend, who, records, limitBook, lookup, lifecycle }: BoardBase & Knowledge,
   tokens: TokenTaker,
 ): Limits {
   return new Limits({
     ...{ uri: backend.uri, who, records },
-    // They are known once the board is open.
-    get capabilities() {
-      return backend.capabilities
+    get isSupported() {
+      return limitBook.isSupported
     },
     now: () => backend.clock.now(),
     readClock: () => backend.clock.read(),

@@ -2,7 +2,6 @@
 import { type AlarmClock, systemAlarmClock } from '../../core/time.ts'
 import type { AnyFlow } from '../../flow/index.ts'
 import type { ClaimNextOptions } from '../claims/claim-options.ts'
-import type { BackendCapabilities } from '../contract/index.ts'
 import type { TrashedJob } from '../jobs/trashed-job.ts'
 import type { DeclaredLimits, DeclareLimitsReport } from '../limits/declare.ts'
 import type { SuspectPlace } from '../queue/suspect-place.ts'
@@ -41,11 +40,6 @@ export class BoardInternals {
   /** Resolves when the board is connected. */
   open(options: { readonly signal?: AbortSignal } = {}): Promise<void> {
     return this.#parts.life.open(options)
-  }
-
-  /** What the backend of the board can do. */
-  get capabilities(): BackendCapabilities {
-    return this.#parts.backend.capabilities
   }
 
   /** The records of the board: schedules, limits, outlines of flows. */

@@ -8,14 +8,14 @@
  * | is in the trash, by the history | InvalidState | is met: left out |
  * | is neither | NotFound | NotFound |
  *
- * A job may end between this and the post. The post then does nothing and names those that have, and they are looked up again: in the history first, where most
+ * A job may end between this and the post. The post then does nothing and names the jobs that have, which are looked up again: in the history first, where most
  * are found done. Many posts may name jobs that end meanwhile: they share the reads of the history, and jobs that are known to be done are
  * remembered by their ids, which are never used again.
  *
  * A reference may be of another board, where jobs have ids like those of this one: an id is used only where the job with it has the uuid of the reference.
  * A `Job` whose end was seen is met without the history, unless another board object has seen it: its board may be another one.
  */
-import { BatchCommit } from '../../core/async/group-commit.ts'
+import { ItemCommit } from '../../core/async/group-commit.ts'
 import { keepNewest } from '../../core/collections/keep-newest.ts'
 import { InvalidState, NotFound } from '../../core/errors.ts'
 import type { Backend } from '../contract/index.ts'
@@ -57,14 +57,14 @@ export class DependencyResolver {
   readonly #options: DependencyResolverOptions
   /** The uuids of jobs that are done, by their ids. The oldest are forgotten. */
   readonly #done = new Map<string, string>()
-  /** The uuids of jobs of this board, by their ids: those of its own posts, and those that were read. The oldest are forgotten. */
+  /** The uuids of jobs of this board, by their ids: its own posts, and jobs that were read. The oldest are forgotten. */
   readonly #own = new Map<string, string>()
   /** Reads of the history, which all that wait share. */
-  readonly #ended: BatchCommit<readonly string[], readonly (EndedJob | undefined)[]>
+  readonly #ended: ItemCommit<readonly string[], readonly (EndedJob | undefined)[]>
 
   constructor(options: DependencyResolverOptions) {
     this.#options = options
-    this.#ended = new BatchCommit({
+    this.#ended = new ItemCommit({
       commit: (asked) => this.#readEnded(asked),
       bytesOf: (uuids) => uuids.length,
       limits: { items: MAX_READ, bytes: MAX_READ },
@@ -120,7 +120,7 @@ export class DependencyResolver {
     return open.map((each) => (isMistaken(each) ? { ...each, id: undefined } : each))
   }
 
-  /** Returns the dependencies without those on jobs of which the history says that they are done. */
+  /** Returns the dependencies, except on jobs that are done as the history says. */
   async #withoutDone(open: readonly OpenDependency[]): Promise<OpenDependency[]> {
     const gone = open.filter(({ id, goneId }) => id === undefined && goneId !== undefined)
     const ended = await this.#ended.add(gone.map(({ named }) => named.uuid))

@@ -15,6 +15,7 @@
  */
 
 import { assertOptions } from '../../core/options.ts'
+import { attempt } from '../../core/result.ts'
 import type { Flow } from '../../flow/index.ts'
 import type { Claim } from '../claims/claim.ts'
 import type { CancelOptions, ClaimNextOptions, ClaimsOptions, ReleaseOptions } from '../claims/claim-options.ts'
@@ -47,6 +48,8 @@ import type { HoldOptions, ResourceHold } from './resource-hold.ts'
 import type { RestoreOptions } from './restoring.ts'
 import { findWaitingReason } from './waiting-reason.ts'
 
+const NO_OPTIONS: PostOptions = {}
+
 /**
  * An open board: it posts, lists, claims and settles jobs, and emits events. Opened by `openBoard`, closed by `close()` or `await using`.
  */
@@ -75,7 +78,7 @@ export class JobBoard implements AsyncDisposable {
 
   /** Whether TaskFlow's services also post and claim on this board. */
   get shared(): boolean {
-    return this.#parts.backend.shared === true
+    return this.#parts.backend.shared
   }
 
   /** Whether the board is connected, so that operations can succeed. */
@@ -147,14 +150,12 @@ export class JobBoard implements AsyncDisposable {
    * uuid if two runs do no harm
    * @example await board.post(hello, { name: 'Ada' }, { priority: 'HIGH' })
    */
-  async post<I extends object>(
-    flow: Flow<I> | string,
-    store: NoInfer<I>,
-    options: PostOptions = {},
-  ): Promise<PostedJob> {
-    const { poster } = this.#running
-    assertOptions(options, POST_OPTIONS, 'post')
-    return poster.post(flow, store, options)
+  post<I extends object>(flow: Flow<I> | string, store: NoInfer<I>, options?: PostOptions): Promise<PostedJob> {
+    return attempt(() => {
+      const { poster } = this.#running
+      if (options !== undefined) assertOptions(options, POST_OPTIONS, 'post')
+      return poster.post(flow, store, options ?? NO_OPTIONS)
+    })
   }
 
   /**

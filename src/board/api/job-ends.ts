@@ -3,7 +3,7 @@
  *
  * | known of the job | outcome | results |
  * |---|---|---|
- * | its record in the history | that of the record | those that the record keeps, else those of the logbook |
+ * | its record in the history | as in the record | as the record keeps them, else as in the logbook |
  * | only its logbook | COMPLETE after success, TRASHED after a failure | those of the logbook |
  * | nothing any more | undefined | undefined |
  */

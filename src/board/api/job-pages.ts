@@ -84,7 +84,7 @@ export async function readJobPage(options: JobPageOptions, context: JobPageConte
   const { view, backend } = context
   const after = options.after === undefined ? undefined : parseCursor(options.after)
   const { sections } = backend
-  const isWindow = sections !== undefined && !view.showsWholeBoard
+  const isWindow = sections !== undefined && !view.extent.showsWholeBoard
   const chunks = isWindow ? readSections(after, sections, context) : readView(after, context)
   // Sections come from the backend, so the page is complete while the view is being opened, too.
   const reading = isWindow ? undefined : view.reading
@@ -93,7 +93,7 @@ export async function readJobPage(options: JobPageOptions, context: JobPageConte
   let turnStart = monotonic()
   for await (const chunk of chunks) {
     if (chunk.length > 0 && options.owners && !reader.isComplete)
-      await view.followed.read(chunk.map(({ entry }) => entry))
+      await view.claimedPostings.read(chunk.map(({ entry }) => entry))
     if (reader.add(chunk, ({ listed }) => listed)) break
     // Also after an empty chunk: grouping and sorting a long board takes longer than a turn.
     if (monotonic() - turnStart < TURN_MS) continue
@@ -101,7 +101,7 @@ export async function readJobPage(options: JobPageOptions, context: JobPageConte
     turnStart = monotonic()
   }
   const page = reader.page()
-  if (!options.owners) await view.followed.read(page.items.map(({ job }) => Job.entryFor(job)))
+  if (!options.owners) await view.claimedPostings.read(page.items.map(({ job }) => Job.entryFor(job)))
   return reading ? { ...page, reading } : page
 }
 

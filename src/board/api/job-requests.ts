@@ -41,7 +41,7 @@ export class JobRequests {
     using _view = view.hold()
     const own = await lookup.toOwnEntry(job)
     await view.whenEntered({ signal })
-    using _held = await view.pin(Job.entryFor(own))
+    using _held = await view.extent.pin(Job.entryFor(own))
     if (!lookup.isCurrent(own)) await lookup.refresh()
     if (router.paused) throw refusalError(String(job), { why: 'paused' })
     return claims.givenJobs.claim(own)

@@ -120,12 +120,17 @@ async function readResult<R>(
     const [record] = await backend.history.find([uuid])
     const seen = toKnownEnd(record, { outcome, job: found })
     // The history may have forgotten the job, or never had it: then the trash says why it failed.
-    const known = record || seen?.outcome === 'COMPLETE' ? seen : ((await findTrashedEnd(uuid, backend)) ?? seen)
-    // The job may have been restored from the trash since, or have been posted again.
-    const again = known?.outcome === 'COMPLETE' ? undefined : await findUnlessGone(uuid, find)
-    if (again) {
-      found = again
-      continue
+    let known = record || seen?.outcome === 'COMPLETE' ? seen : ((await findTrashedEnd(uuid, backend)) ?? seen)
+    if (known?.outcome !== 'COMPLETE') {
+      // The job may have been restored from the trash since, or have been posted again.
+      const again = await findUnlessGone(uuid, find)
+      if (again) {
+        found = again
+        continue
+      }
+      // It may also be done since.
+      const [newest] = await backend.history.find([uuid])
+      if (newest?.outcome === 'COMPLETE') known = newest
     }
     const book = options.book ?? found?.book.uuid ?? uuid
     if (known?.outcome === 'COMPLETE') assertSameFlow(uuid, known, options.flow)

@@ -62,12 +62,12 @@ export class Lookup {
     using _view = this.#view.hold()
     await (filter.ensureFresh ? this.refresh() : this.#view.whenEntered({ signal: this.#signal }))
     const { sections } = this.#backend
-    if (sections && !this.#view.showsWholeBoard) {
+    if (sections && !this.#view.extent.showsWholeBoard) {
       yield* this.#listByPages(filter, sections)
       return
     }
     const entries = filterAndSort(this.#view.entries(), filter)
-    if (filter.ensureFresh) await this.#view.followed.read(entries)
+    if (filter.ensureFresh) await this.#view.claimedPostings.read(entries)
     yield* readJobs(entries, this.#backend)
   }
 
@@ -98,7 +98,7 @@ export class Lookup {
     return this.#view.jobCount ?? 0
   }
 
-  /** Yields the jobs page by page: one round trip for the places of a page, and those that read its postings. */
+  /** Yields the jobs page by page: one round trip for the places of a page, and further ones to read its postings. */
   async *#listByPages(filter: JobsOptions, sections: BackendSections): AsyncGenerator<Job, void, undefined> {
     let after: JobSummary | undefined
     for (let end = false; !end; ) {
@@ -107,7 +107,7 @@ export class Lookup {
         return !(filter.onlyUnclaimed && claimed) && (filter.priority === undefined || filter.priority === priority)
       })
       const entries = there.map(({ id }) => this.#view.byId(id))
-      if (filter.ensureFresh) await this.#view.followed.read(entries)
+      if (filter.ensureFresh) await this.#view.claimedPostings.read(entries)
       const jobs = readJobs(entries, this.#backend)
       for await (const job of jobs) if (matchesFilter(Job.entryFor(job), filter)) yield job
       after = page.jobs.at(-1)
@@ -173,7 +173,7 @@ export class Lookup {
     throw this.#notFoundError(job.uuid)
   }
 
-  /** Returns whether the view knows the current state of the job, by all reports so far, of which none may be missing. */
+  /** Returns whether the view knows the current state of the job, by all reports so far; none may be missing. */
   isCurrent(own: Job): boolean {
     const { ended, content } = Job.entryFor(own)
     return ended !== undefined || (this.#view.isCurrent && content === 'fresh')
@@ -202,7 +202,7 @@ export class Lookup {
     using _view = this.#view.hold()
     const own = await this.toOwnEntry(job)
     await this.#view.whenEntered({ signal: this.#signal })
-    using _held = await this.#view.pin(Job.entryFor(own))
+    using _held = await this.#view.extent.pin(Job.entryFor(own))
     if (!this.isCurrent(own)) await this.refresh()
     const { queue, unaccepted } = this.#view
     const { byId } = this
@@ -229,7 +229,7 @@ export class Lookup {
     await this.refresh()
     const entry = this.#view.byUuid(uuid)
     if (entry) return { entry }
-    if (this.#view.showsWholeBoard) return undefined
+    if (this.#view.extent.showsWholeBoard) return undefined
     return id === undefined ? this.#askFor(uuid) : this.#read(id, uuid)
   }
 
@@ -252,7 +252,7 @@ export class Lookup {
 
   /** Reads the posting of a job in the view, as a claim of another process may have written it. */
   async #readShown(entry: JobEntry): Promise<StoredJob | undefined> {
-    await this.#view.followed.read([entry])
+    await this.#view.claimedPostings.read([entry])
     return readJob(entry, this.#backend)
   }
 

@@ -8,7 +8,7 @@ import { toRestored } from './posting/taken-key.ts'
 
 /** The jobs to restore with one, and whether it waits for others. */
 export interface RestoreOptions {
-  /** Whether the jobs in the trash that depend on the job are restored with it, and those that depend on them; false by default. */
+  /** Whether the jobs in the trash that depend on the job, directly or through others, are restored with it; false by default. */
   readonly dependents?: boolean
   /** Whether the job is run without the jobs on which it depends, for example because they are not known any more; false by default. */
   readonly ignoreDependencies?: boolean

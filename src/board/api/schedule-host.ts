@@ -18,9 +18,8 @@ export interface ScheduleHostParts {
 export function toScheduleHost({ backend, who, records, lookup, canceller }: ScheduleHostParts): ScheduleHost {
   return {
     ...{ uri: backend.uri, who, records },
-    // They are known once the board is open.
-    get capabilities() {
-      return backend.capabilities
+    get shared() {
+      return backend.shared
     },
     clock: backend.clock.alarms ?? systemAlarmClock,
     now: () => backend.clock.now(),

@@ -1,6 +1,5 @@
 /** Finds out why a job waits, with what only this board object knows: refused claims, and who has paused the board. */
 import type { ClaimParts } from '../claims/assemble-claims.ts'
-import type { Backend } from '../contract/index.ts'
 import { Job } from '../jobs/job.ts'
 import { readTokenReason, type WaitingFor } from '../jobs/waiting-for.ts'
 import type { LimitBook } from '../limits/limit-book.ts'
@@ -11,7 +10,6 @@ import type { Lookup } from './lookup.ts'
 import type { Pausing } from './pausing.ts'
 
 export interface WaitingReasonParts {
-  readonly backend: Pick<Backend, 'capabilities'>
   readonly lookup: Lookup
   readonly claims: Pick<ClaimParts, 'held' | 'rejected'>
   readonly limitBook: LimitBook
@@ -23,7 +21,7 @@ export interface WaitingReasonParts {
 
 /** Returns the known reason why the job is not run. @throws NotFound, NotConnected */
 export async function findWaitingReason(job: Job, parts: WaitingReasonParts): Promise<WaitingFor | undefined> {
-  const { backend, lookup, claims, limitBook, limits, router, pausing, who } = parts
+  const { lookup, claims, limitBook, limits, router, pausing, who } = parts
   // Changes come by a watch: without this, a key that this process has just held or resumed would be as it was before.
   if (limitBook.revision !== undefined) await limitBook.refresh().catch(() => undefined)
   const { suspects } = claims.held
@@ -36,6 +34,6 @@ export async function findWaitingReason(job: Job, parts: WaitingReasonParts): Pr
   const own = reason ? undefined : await lookup.toOwnEntry(job)
   const refusal = own && claims.rejected.refusalOf(Job.entryFor(own))
   if (refusal) return { kind: 'refusal', text: `its claim was refused, and is tried again: ${refusal.message}` }
-  if (reason || !backend.capabilities.limits || job.limits.length === 0 || job.state !== 'UNCLAIMED') return reason
+  if (reason || !limits.isSupported || job.limits.length === 0 || job.state !== 'UNCLAIMED') return reason
   return readTokenReason(job, limits)
 }

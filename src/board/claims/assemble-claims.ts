@@ -4,6 +4,7 @@ import type { LimitBook } from '../limits/limit-book.ts'
 import type { BoardRecords } from '../records/board-records.ts'
 import type { EntityRegistry } from '../records/entity-registry.ts'
 import type { LiveView } from '../view/live-view.ts'
+import { AcceptGuard } from './accept-guard.ts'
 import { Canceller } from './cancelling.ts'
 import { JobChooser } from './choosing.ts'
 import { ClaimSession } from './claim-session.ts'
@@ -14,7 +15,6 @@ import { GivenJobClaimer } from './given-job.ts'
 import { HeldClaims } from './held-claims.ts'
 import { Incarnation } from './incarnation.ts'
 import { RejectedClaims } from './rejected-claims.ts'
-import { SafeAccept } from './safe-accept.ts'
 import { Settler } from './settling.ts'
 
 export interface ClaimPartsOptions {
@@ -61,11 +61,11 @@ export function assembleClaims(options: ClaimPartsOptions): ClaimParts {
   const settler = new Settler({ ...options, held })
   const canceller = new Canceller({ ...options, held, settler })
   const rejected = new RejectedClaims({ ...options, canClaim: () => session.canClaim })
-  const safeAccept = new SafeAccept(options)
-  const chooser = new JobChooser({ backend, view, session, held, rejected, safeAccept })
+  const acceptGuard = new AcceptGuard(options)
+  const chooser = new JobChooser({ backend, view, session, held, rejected, acceptGuard })
   const claiming = new JobClaimer({
     ...options,
-    ...{ session, incarnation, held, settler, canceller, chooser, rejected, safeAccept },
+    ...{ session, incarnation, held, settler, canceller, chooser, rejected, acceptGuard },
   })
   const givenJobs = new GivenJobClaimer({
     ...options,

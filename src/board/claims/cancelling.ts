@@ -34,9 +34,9 @@ export class Canceller {
   }
 
   /** Trashes a job that was never run; for other jobs, records a cancel request. @throws NotFound */
-  async cancel(job: Job, { who = this.#options.who, ...given }: CancelReason): Promise<void> {
+  async cancel(job: Job, { who = this.#options.who, ...request }: CancelReason): Promise<void> {
     const { backend, view } = this.#options
-    const reason = given.reason.toWellFormed()
+    const reason = request.reason.toWellFormed()
     const entry = Job.entryFor(job)
     const { id, ended, claimed } = entry
     if (ended || id === undefined) throw refusalError(String(job), { why: 'gone' })

@@ -1,20 +1,20 @@
 /**
- * Decides which of the chosen jobs may be claimed: not those over a limit, after attempts that an outage ended are marked; and not those that
- * nobody has started in time.
+ * Decides which of the chosen jobs may be claimed: jobs over a limit are not, after attempts that an outage ended are marked, nor are jobs
+ * that nobody has started in time.
  */
 import { Unclaimable } from '../../core/errors.ts'
 import { catchError, type Result, toFailed } from '../../core/result.ts'
 import type { Backend, StoredJob } from '../contract/index.ts'
 import { exceededLimit, markOutages, unendedIncarnations } from '../model/attempts.ts'
 import { isDoomed } from '../model/dependencies.ts'
-import type { QueueEntry } from '../model/entry.ts'
+import type { QueuePlace } from '../model/entry.ts'
 import { canExpire, isOverdue, listReservedFor } from '../model/expiry.ts'
 import { hasDroppedDetails, type Posting } from '../model/posting.ts'
 import type { Incarnation } from './incarnation.ts'
 
 /** A chosen job, with the posting by which limits are checked: attempts that an outage ended are marked as ended. */
 export interface Candidate {
-  readonly place: QueueEntry
+  readonly place: QueuePlace
   readonly posting: Posting
 }
 
@@ -22,16 +22,16 @@ export interface Candidates {
   readonly within: readonly Candidate[]
   /** The jobs that are trashed instead of claimed: over a limit, expired, or doomed. */
   readonly over: readonly Candidate[]
-  readonly refused: readonly { readonly place: QueueEntry; readonly error: Error }[]
+  readonly refused: readonly { readonly place: QueuePlace; readonly error: Error }[]
 }
 
 export interface CandidateContext {
   readonly incarnation: Incarnation
-  readonly backend: Pick<Backend, 'clock' | 'capabilities' | 'jobs'>
+  readonly backend: Pick<Backend, 'clock' | 'jobs'>
 }
 
 /** Sorts the chosen jobs. An error of one job affects no other. */
-export async function sortCandidates(places: readonly QueueEntry[], context: CandidateContext): Promise<Candidates> {
+export async function sortCandidates(places: readonly QueuePlace[], context: CandidateContext): Promise<Candidates> {
   const read = await readWholePostings(
     places.map(({ stored }) => stored),
     context.backend,
@@ -109,10 +109,8 @@ async function resolveOutages(
 async function findExpired(
   candidates: readonly Candidate[],
   { incarnation, backend }: CandidateContext,
-): Promise<{ readonly expired: ReadonlySet<QueueEntry>; readonly undecided: Candidates['refused'] }> {
-  const places = backend.capabilities.expiry
-    ? candidates.flatMap(({ place }) => (canExpire(place.stored.posting) ? [place] : []))
-    : []
+): Promise<{ readonly expired: ReadonlySet<QueuePlace>; readonly undecided: Candidates['refused'] }> {
+  const places = candidates.flatMap(({ place }) => (canExpire(place.stored.posting) ? [place] : []))
   if (places.length === 0) return { expired: new Set(), undecided: [] }
   try {
     await backend.clock.read()

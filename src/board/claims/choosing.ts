@@ -2,15 +2,15 @@
 import { LimitReached, LimitsChanged, Unclaimable } from '../../core/errors.ts'
 import type { Result } from '../../core/result.ts'
 import type { Backend } from '../contract/index.ts'
-import type { JobEntry, QueueEntry } from '../model/entry.ts'
+import type { JobEntry, QueuePlace } from '../model/entry.ts'
 import type { Posting } from '../model/posting.ts'
 import type { TakeOptions } from '../queue/queue.ts'
 import type { LiveView } from '../view/live-view.ts'
+import type { AcceptGuard } from './accept-guard.ts'
 import type { Claim } from './claim.ts'
 import type { ClaimSession } from './claim-session.ts'
 import type { HeldClaims } from './held-claims.ts'
 import { ContentionEstimator, type RejectedClaims } from './rejected-claims.ts'
-import type { SafeAccept } from './safe-accept.ts'
 
 export interface JobChooserOptions {
   readonly backend: Pick<Backend, 'clock'>
@@ -18,14 +18,14 @@ export interface JobChooserOptions {
   readonly session: Pick<ClaimSession, 'canClaim'>
   readonly held: Pick<HeldClaims, 'suspects' | 'takeSuspectPlace'>
   readonly rejected: RejectedClaims
-  readonly safeAccept: SafeAccept
+  readonly acceptGuard: AcceptGuard
 }
 
 /** Chooses jobs for one board object. */
 export class JobChooser {
   readonly #options: JobChooserOptions
   /** The jobs whose claim requests are not answered yet. */
-  readonly #pending = new Set<QueueEntry>()
+  readonly #pending = new Set<QueuePlace>()
   readonly #contention = new ContentionEstimator()
 
   constructor(options: JobChooserOptions) {
@@ -39,21 +39,21 @@ export class JobChooser {
 
   /** Returns whether `accept` accepts the job. */
   accepts(accept: (posting: Posting) => boolean, posting: Posting): boolean {
-    return this.#options.safeAccept.accepts(accept, posting)
+    return this.#options.acceptGuard.accepts(accept, posting)
   }
 
   /**
    * Reserves up to `max` claimable jobs for a claim. Synchronous, so that no change is missed
    * between an empty result and the wait for the next change.
    */
-  reserveNext(asked: { max: number; accept: (posting: Posting) => boolean }): QueueEntry[] {
+  reserveNext(request: { max: number; accept: (posting: Posting) => boolean }): QueuePlace[] {
     if (!this.canClaim) return []
     const { view, rejected, held } = this.#options
     this.#advanceQueue()
-    const accept = (posting: Posting) => this.accepts(asked.accept, posting)
-    const max = rejected.limitTo(asked.max)
+    const accept = (posting: Posting) => this.accepts(request.accept, posting)
+    const max = rejected.limitTo(request.max)
     if (max === 0) return []
-    const wanted = { ...asked, max, accept, suspects: held.suspects, spread: this.#currentSpread(max) }
+    const wanted = { ...request, max, accept, suspects: held.suspects, spread: this.#currentSpread(max) }
     const places = rejected.fault ? this.#reserveUnrefused(wanted) : view.queue.reserveNext(wanted)
     for (const place of places) held.takeSuspectPlace(place.entry, place.stored.posting)
     // The search may have found when a limit permits the next job.
@@ -62,7 +62,7 @@ export class JobChooser {
   }
 
   /** Reserves the given job for a claim; returns undefined if its turn has not come. */
-  reserve(entry: JobEntry): QueueEntry | undefined {
+  reserve(entry: JobEntry): QueuePlace | undefined {
     if (!this.canClaim) return undefined
     const { view } = this.#options
     this.#advanceQueue()
@@ -81,23 +81,23 @@ export class JobChooser {
   }
 
   /** Notes that the claims of these jobs are requested. */
-  requested(places: readonly QueueEntry[]): void {
+  requested(places: readonly QueuePlace[]): void {
     for (const place of places) this.#pending.add(place)
   }
 
   /** Notes that the requests are answered, or have failed. */
-  answered(places: readonly QueueEntry[]): void {
+  answered(places: readonly QueuePlace[]): void {
     for (const place of places) this.#pending.delete(place)
   }
 
-  /** Takes in how many claims were granted, and how many jobs other owners have claimed before. */
+  /** Takes in how many of the requested claims were granted, and how many jobs other owners have claimed before. */
   recordResults(results: readonly Result<Claim>[]): void {
     const lost = results.filter((result) => 'error' in result && isLostRace(result.error)).length
     this.#contention.recordClaims({ won: results.filter((result) => 'value' in result).length, lost })
   }
 
   /** Reserves jobs that were not refused before; if there are none, others. */
-  #reserveUnrefused(wanted: TakeOptions): QueueEntry[] {
+  #reserveUnrefused(wanted: TakeOptions): QueuePlace[] {
     const { view, rejected } = this.#options
     const accept = (posting: Posting) => !rejected.wasRefused(posting) && wanted.accept(posting)
     const places = view.queue.reserveNext({ ...wanted, accept })

@@ -3,7 +3,7 @@
  * claims are requested or held, and for a short time afterwards, because the next claim may follow soon.
  */
 import type { Backend, BoardSessionEvent, LeaseWatch } from '../contract/index.ts'
-import type { JobEntry, QueueEntry } from '../model/entry.ts'
+import type { JobEntry, QueuePlace } from '../model/entry.ts'
 import type { LiveView } from '../view/live-view.ts'
 import type { Incarnation } from './incarnation.ts'
 
@@ -23,7 +23,7 @@ export class ClaimSession {
   /** Whether the board is paused; undefined until it is known. */
   #paused: boolean | undefined
   /** The claims that are requested or held, by what identifies them. */
-  readonly #users = new Set<JobEntry | QueueEntry>()
+  readonly #users = new Set<JobEntry | QueuePlace>()
   #watch: LeaseWatch | undefined
   #timer: NodeJS.Timeout | undefined
 
@@ -52,13 +52,13 @@ export class ClaimSession {
   }
 
   /** Watches the lease until {@link end} was called for all these requests and claims. */
-  begin(users: readonly (JobEntry | QueueEntry)[]): void {
+  begin(users: readonly (JobEntry | QueuePlace)[]): void {
     for (const user of users) this.#users.add(user)
     this.#watch ??= this.#options.backend.session.watchLease()
   }
 
   /** Stops watching the lease some time after the last claim has ended. */
-  end(users: readonly (JobEntry | QueueEntry)[]): void {
+  end(users: readonly (JobEntry | QueuePlace)[]): void {
     for (const user of users) this.#users.delete(user)
     clearTimeout(this.#timer)
     if (this.#users.size > 0) return

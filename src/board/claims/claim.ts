@@ -17,7 +17,7 @@ import { AbortFlag } from '../../core/async/abort-flag.ts'
 import { settleWithRetries } from '../../core/async/retry.ts'
 import { Cancelled, ClaimLost, InvalidArgument, JobboardError, NotFound, Timeout } from '../../core/errors.ts'
 import { describeError, describeFailure, type Failure, failureOf } from '../../core/failure.ts'
-import { defined } from '../../core/options.ts'
+import { attempt } from '../../core/result.ts'
 import { type AlarmClock, toMilliseconds } from '../../core/time.ts'
 import type { OrphanedClaim, Settlement } from '../contract/index.ts'
 import type { Job } from '../jobs/job.ts'
@@ -44,7 +44,7 @@ export interface PerformContext {
 }
 
 /**
- * How a performed job ended here. `lost`: another owner has the job, or will have it. `unknown`: the session ended during the
+ * The end of a performed job here. `lost`: another owner has the job, or will have it. `unknown`: the session ended during the
  * settlement, whose outcome is unknown; if it was not done, another owner runs the job.
  */
 export type Performed = 'consumed' | 'abandoned' | 'trashed' | 'lost' | 'unknown'
@@ -82,7 +82,7 @@ export interface GrantedClaim {
 export class Claim implements AsyncDisposable {
   readonly job: Job
   readonly who: string
-  /** The number of the run: one more than that of the previous claim. */
+  /** The number of the run: the number of the previous one plus 1. */
   readonly run: number
   /** The fence for other systems, which grows with every claim of the board. */
   readonly fence: bigint
@@ -151,15 +151,19 @@ export class Claim implements AsyncDisposable {
    * @throws Cancelled for such a job: trash it; InvalidArgument for results that are not plain data or too large; ClaimLost, NotFound (settled before), NotConnected, OutcomeUnknown
    * @example await claim.consume({ results: { pages: 12 } })
    */
-  async consume(options: ConsumeOptions = {}): Promise<void> {
-    if (this.#cancelledBefore) throw this.#cancelledBefore
-    const { keepsHistory } = this.#granted.keeper
-    await this.consumeWith(toKeptBytes(options, { what: String(this.job), keepsHistory }))
+  consume(options?: ConsumeOptions): Promise<void> {
+    return attempt(() => {
+      if (this.#cancelledBefore) throw this.#cancelledBefore
+      if (options === undefined) return this.consumeWith(undefined)
+      const { keepsHistory } = this.#granted.keeper
+      return this.consumeWith(toKeptBytes(options, { what: String(this.job), keepsHistory }))
+    })
   }
 
   /** @internal Settles the job as done, with encoded results (`model/kept-results.ts`). @throws as {@link consume} */
-  async consumeWith(results: Uint8Array | undefined): Promise<void> {
-    await this.#settle({ kind: 'consume', posting: this.#granted.posting, ...defined({ results }) })
+  consumeWith(results: Uint8Array | undefined): Promise<void> {
+    const { posting } = this.#granted
+    return this.#settle(results ? { kind: 'consume', posting, results } : { kind: 'consume', posting })
   }
 
   /** Gives the job back, so that any owner can claim it. @throws as {@link consume} */
@@ -187,8 +191,8 @@ export class Claim implements AsyncDisposable {
   /** Moves the job to the trash; it is not run again unless it is restored. @throws as {@link consume} */
   async trash(options: TrashOptions = {}): Promise<void> {
     assertTrashOptions(options)
-    const given = options.reason ?? (options.failure ? describeFailure(options.failure) : 'trashed by its owner')
-    const reason = given.toWellFormed()
+    const text = options.reason ?? (options.failure ? describeFailure(options.failure) : 'trashed by its owner')
+    const reason = text.toWellFormed()
     const failure = options.failure ? { failure: options.failure } : {}
     await this.#settle({ kind: 'trash', posting: this.#toEndedPosting('failed', reason), reason, ...failure })
   }
@@ -320,23 +324,25 @@ export class Claim implements AsyncDisposable {
     return 'trashed'
   }
 
-  async #settle(
-    how: DistributiveOmit<Settlement, 'id' | 'who' | 'session' | 'revision' | 'cancelRequested'>,
-  ): Promise<void> {
-    this.assertLease()
-    if (this.#phase === 'lost') throw this.stops.lost.reason
-    if (this.#phase !== 'held') throw this.#alreadySettledError()
-    this.#phase = 'settling'
-    const { keeper, entry, id, who, session, revision } = this.#granted
-    const { cancelRequested } = entry
-    try {
-      await keeper.settle(entry, this, { id, who, session, revision, cancelRequested, ...how })
-      this.#phase = 'settled'
-    } catch (error) {
-      this.#phase = this.stops.lost.aborted ? 'lost' : 'held'
-      if (error instanceof ClaimLost) this.markLost(error)
-      throw error
-    }
+  #settle(how: DistributiveOmit<Settlement, 'id' | 'who' | 'session' | 'revision' | 'cancelRequested'>): Promise<void> {
+    return attempt(() => {
+      this.assertLease()
+      if (this.#phase === 'lost') throw this.stops.lost.reason
+      if (this.#phase !== 'held') throw this.#alreadySettledError()
+      const { keeper, entry, id, who, session, revision } = this.#granted
+      const { cancelRequested } = entry
+      this.#phase = 'settling'
+      return keeper.settle(entry, this, { id, who, session, revision, cancelRequested, ...how }).then(
+        () => {
+          this.#phase = 'settled'
+        },
+        (error: unknown) => {
+          this.#phase = this.stops.lost.aborted ? 'lost' : 'held'
+          if (error instanceof ClaimLost) this.markLost(error)
+          throw error
+        },
+      )
+    })
   }
 
   #alreadySettledError(): NotFound {

@@ -97,13 +97,13 @@ export class Claimer {
     using waiter = await this.#waiting.begin({ signal: late.signal, accepts, mayPoll })
     while (true) {
       stop.signal.throwIfAborted()
-      while (view.isTooShortFor(settings.max) && (await view.readOn(stop))) stop.signal.throwIfAborted()
+      while (view.extent.isTooShortFor(settings.max) && (await view.extent.readOn(stop))) stop.signal.throwIfAborted()
       const places = chooser.reserveNext(settings)
       if (places.length === 0) {
         await this.#waitForChange(waiter, { stop: late, timeout: options.timeout })
         continue
       }
-      const [first, ...rest] = await claiming.claimAllReserved(places, settings.accept)
+      const [first, ...rest] = await claiming.tryClaims(places, settings.accept)
       if (!first) continue
       this.#waiting.noteClaimed()
       return [first, ...rest]
@@ -123,7 +123,7 @@ export class Claimer {
     const { chooser, view } = this.#options
     const polling = chooser.canClaim ? waiter.pollThenView(stop.signal) : undefined
     if (polling !== undefined) return polling
-    const more = chooser.canClaim ? view.readOn(stop) : Promise.resolve(false)
+    const more = chooser.canClaim ? view.extent.readOn(stop) : Promise.resolve(false)
     if (timeout !== 0) {
       more.catch(() => undefined)
       await view.changed.wait(stop)
@@ -174,7 +174,7 @@ export class Claimer {
       if (!(error instanceof NotConnected)) throw error
     })
     while (!view.isCurrent) await view.changed.wait(late)
-    using _held = await view.pin(Job.entryFor(job))
+    using _held = await view.extent.pin(Job.entryFor(job))
     return await this.#claimThis(job, { stop, late })
   }
 
@@ -191,7 +191,7 @@ export class Claimer {
       stop.signal.throwIfAborted()
       if (entry.ended) throw new NotFound(`${job} left the board while it waited to be claimed here: ${entry.ended}`)
       const place = chooser.reserve(entry)
-      const claim = place && (await claiming.claimReserved(place))
+      const claim = place && (await claiming.tryClaim(place))
       if (claim) return claim
       if (!place) await view.changed.wait(late)
     }

@@ -1,15 +1,17 @@
 /** Claims chosen jobs, each in one transaction of the backend. */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { LimitReached, LimitsChanged, type NotConnected, Unclaimable } from '../../core/errors.ts'
-import { catchError, type Result, toFailed } from '../../core/result.ts'
+import { type Result, toFailed } from '../../core/result.ts'
 import type { Backend, ClaimGrant, ClaimRequest } from '../contract/index.ts'
 import { Job } from '../jobs/job.ts'
 import type { LimitBook } from '../limits/limit-book.ts'
 import { beginAttempt, exceededLimit } from '../model/attempts.ts'
 import { isDoomed } from '../model/dependencies.ts'
-import type { JobEntry, QueueEntry } from '../model/entry.ts'
+import type { JobEntry, QueuePlace } from '../model/entry.ts'
 import { canExpire, expiryReason } from '../model/expiry.ts'
 import { hasDroppedDetails, type Posting } from '../model/posting.ts'
 import type { LiveView } from '../view/live-view.ts'
+import type { AcceptGuard } from './accept-guard.ts'
 import type { Canceller } from './cancelling.ts'
 import { type Candidate, sortCandidates } from './candidates.ts'
 import type { JobChooser } from './choosing.ts'
@@ -19,7 +21,6 @@ import { noAnswerError } from './given-job.ts'
 import type { HeldClaims } from './held-claims.ts'
 import type { Incarnation } from './incarnation.ts'
 import type { RejectedClaims } from './rejected-claims.ts'
-import type { SafeAccept } from './safe-accept.ts'
 import type { Settler } from './settling.ts'
 
 export interface JobClaimerOptions {
@@ -34,7 +35,7 @@ export interface JobClaimerOptions {
   readonly canceller: Pick<Canceller, 'deliverEarlier'>
   readonly chooser: JobChooser
   readonly rejected: RejectedClaims
-  readonly safeAccept: SafeAccept
+  readonly acceptGuard: AcceptGuard
 }
 
 /** Claims the jobs that were chosen for one board object. */
@@ -48,54 +49,58 @@ export class JobClaimer {
   }
 
   /** Claims a reserved job. */
-  async claim(place: QueueEntry): Promise<Result<Claim>> {
-    return (await this.#claimAll([place]))[0] ?? this.#noAnswer
+  async claim(place: QueuePlace): Promise<Result<Claim>> {
+    return (await this.#claimThenFree([place]))[0] ?? this.#noAnswer
   }
 
   /** Claims a reserved job; resolves with undefined if the claim was refused. */
-  async claimReserved(place: QueueEntry): Promise<Claim | undefined> {
-    const [claim] = await this.claimAllReserved([place])
+  async tryClaim(place: QueuePlace): Promise<Claim | undefined> {
+    const [claim] = await this.tryClaims([place])
     return claim
   }
 
   /** Claims the reserved jobs that `accept` accepts. Jobs whose claims were refused are missing in the result. */
-  async claimAllReserved(places: readonly QueueEntry[], accept?: (posting: Posting) => boolean): Promise<Claim[]> {
-    const results = await this.#claimAll(places, accept)
+  async tryClaims(places: readonly QueuePlace[], accept?: (posting: Posting) => boolean): Promise<Claim[]> {
+    const results = await this.#claimThenFree(places, accept)
     return results.flatMap((result) => ('value' in result ? [result.value] : []))
   }
 
-  async #claimAll(places: readonly QueueEntry[], accept?: (posting: Posting) => boolean): Promise<Result<Claim>[]> {
+  async #claimThenFree(
+    places: readonly QueuePlace[],
+    accept?: (posting: Posting) => boolean,
+  ): Promise<Result<Claim>[]> {
     const { view, session, incarnation, held, chooser, rejected } = this.#options
     chooser.requested(places)
     session.begin(places)
     using _view = view.hold()
     incarnation.start()
     try {
-      const results = await this.#claimWithinLimits(places, accept)
-      chooser.recordResults(results)
-      return results
+      return await this.#claimWithinLimits(places, accept)
     } finally {
       chooser.answered(places)
       held.freeSuspectPlaces(places.map(({ entry }) => entry))
       view.queue.endTrials(places)
-      rejected.release(places)
+      rejected.unreserve(places)
       session.end(places)
     }
   }
 
   /** Claims the jobs. Jobs over a limit are trashed instead. An error of one job does not affect the others. */
   async #claimWithinLimits(
-    places: readonly QueueEntry[],
+    places: readonly QueuePlace[],
     accept?: (posting: Posting) => boolean,
   ): Promise<Result<Claim>[]> {
-    const { incarnation, backend, rejected } = this.#options
+    const { incarnation, backend, chooser, rejected } = this.#options
     const { within: claimable, over, refused } = await sortCandidates(places, { incarnation, backend })
     const within = accept ? claimable.filter((candidate) => this.#isAcceptedWhole(candidate, accept)) : claimable
     const [claimed, discarded] = await Promise.all([
-      this.#claimEach(within),
+      this.#claimInTransactions(within),
       Promise.all(over.map((candidate) => this.#discard(candidate).catch(toFailed))),
     ])
-    const results = [...claimed, ...discarded, ...refused.map(({ error }) => ({ error }))]
+    const unclaimed = refused.map(({ error }) => ({ error }))
+    // A job that was trashed was not claimed by another owner: it is no sign of contention.
+    chooser.recordResults([...claimed, ...unclaimed])
+    const results = [...claimed, ...discarded, ...unclaimed]
     const tried = [...within, ...over, ...refused]
     for (const [index, { place }] of tried.entries()) {
       const result = results[index]
@@ -107,10 +112,10 @@ export class JobClaimer {
 
   /** Returns whether `accept` accepts the whole posting of a job that was chosen without its details. */
   #isAcceptedWhole({ place, posting }: Candidate, accept: (posting: Posting) => boolean): boolean {
-    const { safeAccept } = this.#options
+    const { acceptGuard } = this.#options
     if (posting === place.stored.posting || !hasDroppedDetails(place.stored)) return true
-    if (safeAccept.accepts(accept, posting)) return true
-    safeAccept.decline(accept, place.stored.posting)
+    if (acceptGuard.accepts(accept, posting)) return true
+    acceptGuard.decline(accept, place.stored.posting)
     return false
   }
 
@@ -129,45 +134,54 @@ export class JobClaimer {
   }
 
   /** Claims each job in one transaction; the requests are sent together. */
-  async #claimEach(candidates: readonly Candidate[]): Promise<Result<Claim>[]> {
+  async #claimInTransactions(candidates: readonly Candidate[]): Promise<Result<Claim>[]> {
     if (candidates.length === 0) return []
     const { limits: book, backend, who, incarnation } = this.#options
     await book.open('view')
     // The post and the end of the job go by this clock, too: with another one, the run could begin before the post.
     const at = new Date(backend.clock.now())
     const attempt = { who, at, incarnation: incarnation.id }
-    const places = candidates.map(({ place }) => place)
-    // Each request has its own try block: a posting to which no attempt can be added must not prevent the other claims.
-    const prepared = candidates.map(({ place, posting }) =>
-      catchError<ClaimRequest>(() => {
-        const { id, revision } = place.stored
-        const limits = book.limitsOf(posting, { isCancelled: place.entry.cancelRequested })
-        return { id, revision, who, posting: beginAttempt(posting, attempt), ...(limits ? { limits } : {}) }
-      }),
-    )
-    const requests = prepared.flatMap((request) => ('value' in request ? [request.value] : []))
+    const prepared = candidates.map((candidate) => this.#toRequest(candidate, attempt))
+    const requests = prepared.filter((request): request is ClaimRequest => !('error' in request))
     const answers = await this.#requestClaims(requests)
-    const claimed = places.map(({ entry }, index): Result<Claim> => {
-      const request = prepared[index]
-      if (!request || 'error' in request) return request ?? this.#noAnswer
-      const answer = answers.get(request.value) ?? this.#noAnswer
-      return 'error' in answer ? answer : catchError(() => this.#createClaim(entry, request.value, answer.value))
+    let next = 0
+    const claimed = prepared.map((request, index): Result<Claim> => {
+      if ('error' in request) return request
+      const [answer = this.#noAnswer, place] = [answers[next], candidates[index]?.place]
+      next += 1
+      if ('error' in answer) return answer
+      return place ? this.#createClaim(place.entry, request, answer.value) : this.#noAnswer
     })
     const claims = claimed.flatMap((result) => ('value' in result ? [result.value] : []))
     await this.#waitUntilProven(claims)
-    await this.#deliverCancelRequests(places, claimed)
+    await this.#deliverCancelRequests(candidates, claimed)
     // A claim that is already lost or cancelled is handed out, too: its signals have fired.
     for (const claim of claims) claim.assertLease()
     return claimed
   }
 
-  async #requestClaims(requests: readonly ClaimRequest[]): Promise<ReadonlyMap<ClaimRequest, Result<ClaimGrant>>> {
-    if (requests.length === 0) return new Map()
+  /** Returns the request for a claim. A posting to which no attempt can be added must not prevent the other claims: its error is returned. */
+  #toRequest(
+    { place, posting }: Candidate,
+    attempt: { readonly who: string; readonly at: Date; readonly incarnation: string },
+  ): ClaimRequest | { readonly error: Error } {
+    try {
+      const { id, revision } = place.stored
+      const limits = this.#options.limits.limitsOf(posting, { isCancelled: place.entry.cancelRequested })
+      const request = { id, revision, who: attempt.who, posting: beginAttempt(posting, attempt) }
+      return limits ? { ...request, limits } : request
+    } catch (error) {
+      return toFailed(error)
+    }
+  }
+
+  async #requestClaims(requests: readonly ClaimRequest[]): Promise<readonly Result<ClaimGrant>[]> {
+    if (requests.length === 0) return []
     const answers = await this.#options.backend.claims
       .claim(requests)
       .catch((error: unknown) => requests.map(() => toFailed(error)))
     await this.#noteLimits(requests, answers)
-    return new Map(requests.map((request, index) => [request, answers[index] ?? this.#noAnswer]))
+    return answers
   }
 
   /** Takes in what the answers say about limits. After a refusal because limits were changed, resolves when they are known as they are now. */
@@ -196,14 +210,18 @@ export class JobClaimer {
     else queue.noteLimitReached(key)
   }
 
-  #createClaim(entry: JobEntry, { id, posting }: ClaimRequest, granted: ClaimGrant): Claim {
+  #createClaim(entry: JobEntry, { id, posting }: ClaimRequest, granted: ClaimGrant): Result<Claim> {
     const { view, settler: keeper, held, who } = this.#options
     const { session, revision, fence, mark } = granted
-    view.addOwnWrite(entry, { posting, revision })
-    const job = new Job(entry)
-    const claim = new Claim({ job, entry, keeper, id, who, session, revision, fence, mark, posting })
-    held.add(entry, claim, session)
-    return claim
+    try {
+      view.addOwnWrite(entry, { posting, revision })
+      const job = new Job(entry)
+      const claim = new Claim({ job, entry, keeper, id, who, session, revision, fence, mark, posting })
+      held.add(entry, claim, session)
+      return { value: claim }
+    } catch (error) {
+      return toFailed(error)
+    }
   }
 
   /**
@@ -211,17 +229,25 @@ export class JobClaimer {
    * the session ends first, the next proof may come late: then the wait ends as soon as all of these claims are lost.
    */
   async #waitUntilProven(claims: readonly Claim[]): Promise<void> {
+    const alive = this.#options.session.whenAlive()
+    if (!alive) return
+    const proven = alive.then(
+      () => true,
+      () => true,
+    )
+    // Nothing is made for each of the claims before it is clear that there is something to wait for.
+    if (await Promise.race([proven, nextTurn(false)])) return
     const losses = claims.map(
       ({ stops: { lost } }) => new Promise<void>((resolve) => (lost.aborted ? resolve() : lost.onAbort(resolve))),
     )
-    const alive = this.#options.session.whenAlive()
-    await Promise.race([alive?.catch(() => undefined), Promise.all(losses)])
+    await Promise.race([proven, Promise.all(losses)])
   }
 
   /** Cancels the claims of jobs whose cancel was requested before they were claimed. */
-  async #deliverCancelRequests(places: readonly QueueEntry[], claimed: readonly Result<Claim>[]): Promise<void> {
+  async #deliverCancelRequests(candidates: readonly Candidate[], claimed: readonly Result<Claim>[]): Promise<void> {
     const cancelling: Promise<void>[] = []
-    for (const [index, { entry }] of places.entries()) {
+    for (const [index, { place }] of candidates.entries()) {
+      const { entry } = place
       const result = claimed[index]
       if (!entry.cancelRequested || entry.id === undefined || !result || 'error' in result) continue
       cancelling.push(this.#options.canceller.deliverEarlier(entry.id, result.value))

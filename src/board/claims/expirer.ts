@@ -16,7 +16,7 @@ import { RecurringError } from '../../core/async/recurring-error.ts'
 import { asError, NotConnected, NotFound, OutcomeUnknown, Unclaimable } from '../../core/errors.ts'
 import { startTimer, systemAlarmClock } from '../../core/time.ts'
 import type { Backend, DiscardRequest, StoredJob } from '../contract/index.ts'
-import type { QueueEntry } from '../model/entry.ts'
+import type { QueuePlace } from '../model/entry.ts'
 import { expiryReason, isOverdue, listReservedFor } from '../model/expiry.ts'
 import type { BoardRecords } from '../records/board-records.ts'
 import type { LiveView } from '../view/live-view.ts'
@@ -31,8 +31,8 @@ const MAX_SPREAD_MS = 500
 const RETRY_MS = { clock: 10_000, beingClaimed: 1_000, reserved: 60_000, away: 5_000, refused: 60_000 } as const
 
 export interface ExpirerOptions {
-  readonly backend: Pick<Backend, 'capabilities' | 'clock' | 'jobs' | 'sections'>
-  readonly view: Pick<LiveView, 'evaluate' | 'isOpen' | 'isWholeBoard' | 'queue' | 'afterSearch' | 'applyOwnChange'>
+  readonly backend: Pick<Backend, 'clock' | 'jobs' | 'sections'>
+  readonly view: Pick<LiveView, 'evaluate' | 'isOpen' | 'extent' | 'queue' | 'afterSearch' | 'applyOwnChange'>
   readonly records: Pick<BoardRecords, 'of'>
   readonly incarnation: Pick<Incarnation, 'listLiving'>
   /** Trashes an unclaimed job in one transaction. Rejects as `Backend.trash.discard`. */
@@ -42,7 +42,7 @@ export interface ExpirerOptions {
 }
 
 /**
- * What became of a job that should be trashed. `lost`: it was claimed, changed or removed before. `away`: there is no connection, or the outcome is
+ * The outcome of the trashing of a job. `lost`: it was claimed, changed or removed before. `away`: there is no connection, or the outcome is
  * not known.
  */
 type Outcome = 'trashed' | 'lost' | 'away' | 'refused'
@@ -64,7 +64,7 @@ export class Expirer {
 
   /** Starts, once this board claims jobs: a board that only lists them changes nothing. */
   start(): void {
-    if (this.#isStarted || !this.#options.backend.capabilities.expiry) return
+    if (this.#isStarted) return
     this.#isStarted = true
     void this.#readClock()
     this.noteExpired()
@@ -124,12 +124,12 @@ export class Expirer {
     this.#alarm = alarms.alarm(Math.max(0, next - alarms.now()), { kind: 'expiry', ring })
   }
 
-  async #expireBatch(places: readonly QueueEntry[]): Promise<void> {
+  async #expireBatch(places: readonly QueuePlace[]): Promise<void> {
     const { backend, view, incarnation } = this.#options
     const { expiring } = view.queue
     const now = backend.clock.now()
-    const current = places.filter((place) => place.entry.queueEntry === place && !place.entry.ended)
-    const overdue: QueueEntry[] = []
+    const current = places.filter((place) => place.entry.queuePlace === place && !place.entry.ended)
+    const overdue: QueuePlace[] = []
     for (const place of current) {
       // The clock of this machine was ahead.
       if (!isOverdue(place.stored, now)) expiring.postpone(place)
@@ -154,7 +154,7 @@ export class Expirer {
     )
   }
 
-  /** Trashes those of the jobs outside the view that have expired. */
+  /** Trashes the expired ones among jobs outside the view. */
   async #expireOutside(jobs: readonly (StoredJob & { readonly cancelled: boolean })[]): Promise<void> {
     const { backend, incarnation } = this.#options
     await backend.clock.read()

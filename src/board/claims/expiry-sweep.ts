@@ -44,11 +44,11 @@ const SWEEPS: RecordKind<SweepProgress> = { name: 'sweep', format: 1, parse: par
 const RECORD_ID = 'expiry'
 
 export interface ExpirySweepOptions {
-  readonly backend: Pick<Backend, 'sections' | 'jobs' | 'clock' | 'capabilities'>
-  readonly view: Pick<LiveView, 'isOpen' | 'isWholeBoard'>
+  readonly backend: Pick<Backend, 'sections' | 'jobs' | 'clock'>
+  readonly view: Pick<LiveView, 'isOpen' | 'extent'>
   readonly records: Pick<BoardRecords, 'of'>
   readonly signal: AbortSignal
-  /** Trashes those of the jobs that have expired. */
+  /** Trashes the expired ones among the jobs. */
   readonly expire: (jobs: readonly (StoredJob & { readonly cancelled: boolean })[]) => Promise<void>
   readonly onError: (error: Error) => void
 }
@@ -99,7 +99,7 @@ export class ExpirySweep {
   async readPage(): Promise<boolean> {
     const { backend, view, expire } = this.#options
     const { sections } = backend
-    if (!sections || (view.isOpen && view.isWholeBoard)) return false
+    if (!sections || (view.isOpen && view.extent.isWholeBoard)) return false
     const found = await this.#store.get(RECORD_ID)
     // A newer release has another format: it sweeps the board, too.
     if (found && 'error' in found && !(found.error instanceof InvalidPosting)) return false

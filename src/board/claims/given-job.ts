@@ -7,7 +7,7 @@ import { Job } from '../jobs/job.ts'
 import { localReason } from '../jobs/waiting-for.ts'
 import type { LimitBook } from '../limits/limit-book.ts'
 import { exceededLimit } from '../model/attempts.ts'
-import { type JobEntry, type QueueEntry, toJobState } from '../model/entry.ts'
+import { type JobEntry, type QueuePlace, toJobState } from '../model/entry.ts'
 import type { LiveView } from '../view/live-view.ts'
 import { Claim } from './claim.ts'
 
@@ -19,9 +19,9 @@ export interface GivenJobClaimerOptions {
   readonly view: LiveView
   readonly limits: Pick<LimitBook, 'refresh'>
   /** Lets a job be chosen again at once that was rejected a moment before. */
-  readonly resume: (place: QueueEntry) => void
+  readonly resume: (place: QueuePlace) => void
   /** Claims a reserved job. */
-  readonly claim: (place: QueueEntry) => Promise<Result<Claim>>
+  readonly claim: (place: QueuePlace) => Promise<Result<Claim>>
 }
 
 export class GivenJobClaimer {
@@ -62,7 +62,7 @@ export class GivenJobClaimer {
     }
     if (held?.kind === 'limit') return new LimitReached(`${job}: ${held.text}`, held)
     if (held) return new Unclaimable(`${job}: ${held.text}`)
-    if (entry.queueEntry) resume(entry.queueEntry)
+    if (entry.queuePlace) resume(entry.queuePlace)
     const place = view.queue.reserveEntry(entry)
     if (!place) return await this.#explainUnclaimable(job, entry)
     const result = await claim(place)
@@ -73,7 +73,7 @@ export class GivenJobClaimer {
     if (!(result.error instanceof Unclaimable) || limit !== undefined) return result.error
     const why = await this.#explainUnclaimable(job, entry)
     // Without a change, such as where a resource is held, another try would be refused in the same way.
-    return why === 'changed' && entry.queueEntry === place ? result.error : why
+    return why === 'changed' && entry.queuePlace === place ? result.error : why
   }
 
   /** Finds out why a job cannot be claimed; `changed` if there is no reason any more. */

@@ -9,7 +9,8 @@ import { Job } from '../jobs/job.ts'
 import type { JobEntry } from '../model/entry.ts'
 import type { Posting } from '../model/posting.ts'
 import { needsSuspectPlace, SuspectPlace } from '../queue/suspect-place.ts'
-import type { JobEventKind, LiveView } from '../view/live-view.ts'
+import type { JobEventKind } from '../view/job-index.ts'
+import type { LiveView } from '../view/live-view.ts'
 import type { Claim } from './claim.ts'
 import type { ClaimSession } from './claim-session.ts'
 
@@ -91,7 +92,7 @@ export class HeldClaims {
     const claim = this.#claims.get(entry)
     if (!claim || claim.isSettling || event === 'claimed' || event === 'posted') return
     this.#lose(entry, claim, `the claim was taken away (the job was ${event === 'abandoned' ? 'released' : event})`)
-    this.releaseOrphans(claim)
+    this.freeOrphans(claim)
   }
 
   /** Handles the status of a followed job: ends a claim of this process that it does not show. A status that is older than the claim is ignored. */
@@ -100,13 +101,13 @@ export class HeldClaims {
     if (!claim || claim.isSettling || typeof status === 'string' || status.revision < claim.revision) return
     if (status.claimed && status.revision === claim.revision) return
     this.#lose(entry, claim, `the claim was taken away (the job was ${status.claimed ? 'claimed again' : 'released'})`)
-    this.releaseOrphans(claim)
+    this.freeOrphans(claim)
   }
 
   /** Releases the resources of an orphaned claim. If that fails, they are released when the session ends. */
-  releaseOrphans(claim: Claim): void {
+  freeOrphans(claim: Claim): void {
     const { backend, onError } = this.#options
-    backend.resources.releaseOrphans(claim.orphanedClaim).catch((error: Error) => {
+    backend.resources.freeOrphans(claim.orphanedClaim).catch((error: Error) => {
       if (!(error instanceof NotConnected)) onError(error)
     })
   }
@@ -131,14 +132,14 @@ export class HeldClaims {
 
   /** Frees the place for suspects of jobs whose claims were not granted. */
   freeSuspectPlaces(entries: readonly JobEntry[]): void {
-    for (const entry of entries) if (!this.#claims.has(entry)) this.#suspects.release(entry)
+    for (const entry of entries) if (!this.#claims.has(entry)) this.#suspects.free(entry)
   }
 
   #forget(entry: JobEntry): void {
     this.#claims.delete(entry)
     this.#followed.get(entry)?.[Symbol.dispose]()
     this.#followed.delete(entry)
-    this.#suspects.release(entry)
+    this.#suspects.free(entry)
     this.#options.session.end([entry])
   }
 

@@ -24,7 +24,7 @@ import {
   UnsupportedCapability,
 } from '../../core/errors.ts'
 import { backoffDelay, startTimer } from '../../core/time.ts'
-import type { JobEntry, QueueEntry } from '../model/entry.ts'
+import type { JobEntry, QueuePlace } from '../model/entry.ts'
 import type { Posting } from '../model/posting.ts'
 import type { LiveView } from '../view/live-view.ts'
 
@@ -56,10 +56,10 @@ export interface RejectedClaimsOptions {
 export class RejectedClaims {
   readonly #options: RejectedClaimsOptions
   /** The number of unexplained rejections of each entry; a change of the job creates a new entry. */
-  readonly #unexplained = new WeakMap<QueueEntry, number>()
-  readonly #paused = new WeakSet<QueueEntry>()
+  readonly #unexplained = new WeakMap<QueuePlace, number>()
+  readonly #paused = new WeakSet<QueuePlace>()
   /** The error of each job that was refused, until it is tried again with success, or changes. */
-  readonly #refusals = new WeakMap<QueueEntry, Error>()
+  readonly #refusals = new WeakMap<QueuePlace, Error>()
   /** The same jobs by their uuids, the newest ones. */
   readonly #refusedUuids = new Set<string>()
   /** The refusals since the last granted claim. */
@@ -76,7 +76,7 @@ export class RejectedClaims {
   }
 
   /** Handles the rejection of the claim of `place` with `error`. */
-  rejected(place: QueueEntry, error: Error): void {
+  rejected(place: QueuePlace, error: Error): void {
     // The queue knows by now when the limit permits a claim.
     if (error instanceof LimitReached || error instanceof LimitsChanged) return
     if (error instanceof ResourceLocked && error.holder) this.#pauseUntilUnlocked(place)
@@ -87,7 +87,7 @@ export class RejectedClaims {
   }
 
   /** Notes that the claim of a job was granted: the board grants claims. */
-  granted({ stored }: QueueEntry): void {
+  granted({ stored }: QueuePlace): void {
     this.#refused = undefined
     this.#rests = 0
     this.#triesLeft = 0
@@ -112,12 +112,12 @@ export class RejectedClaims {
   }
 
   /** Returns the error with which the last claim of the job was refused. */
-  refusalOf({ queueEntry }: JobEntry): Error | undefined {
-    return queueEntry && this.#refusals.get(queueEntry)
+  refusalOf({ queuePlace }: JobEntry): Error | undefined {
+    return queuePlace && this.#refusals.get(queuePlace)
   }
 
   /** Pauses the job, and the board after several refusals. Each kind of error is reported once. */
-  #refuse(place: QueueEntry, error: Error): void {
+  #refuse(place: QueuePlace, error: Error): void {
     const { times = 0, error: last } = this.#refused ?? {}
     if (!last || toKind(last) !== toKind(error)) this.#options.onError(error)
     this.#refused = { error, times: times + 1 }
@@ -145,12 +145,12 @@ export class RejectedClaims {
    * Pauses a job that is refused because of the job itself. This says nothing about other jobs, so the board does not rest. The job is not
    * hidden: another server may accept a larger one, and somebody may remove what is in its way. The error is reported once.
    */
-  #refuseJob(place: QueueEntry, error: Error): void {
+  #refuseJob(place: QueuePlace, error: Error): void {
     if (!this.#refusals.has(place)) this.#options.onError(error)
     this.#pauseAfterRefusal(place, error)
   }
 
-  #pauseAfterRefusal(place: QueueEntry, error: Error): void {
+  #pauseAfterRefusal(place: QueuePlace, error: Error): void {
     this.#refusals.set(place, error)
     this.#refusedUuids.add(place.stored.posting.uuid)
     keepNewest(this.#refusedUuids, MAX_REFUSED)
@@ -160,8 +160,8 @@ export class RejectedClaims {
   }
 
   /** Makes the entries available again, except the paused ones. */
-  release(places: readonly QueueEntry[]): void {
-    this.#options.view.queue.release(places.filter((place) => !this.#paused.has(place)))
+  unreserve(places: readonly QueuePlace[]): void {
+    this.#options.view.queue.unreserve(places.filter((place) => !this.#paused.has(place)))
     // Callers that found no job while these were being tried look again.
     this.#options.view.changed.notify()
   }
@@ -171,29 +171,29 @@ export class RejectedClaims {
    * resource. An unexplained one, such as by a permit that was created by hand, would repeat at once, for ever, and each costs the
    * servers a transaction.
    */
-  #pauseIfUnexplained(place: QueueEntry): void {
+  #pauseIfUnexplained(place: QueuePlace): void {
     const { entry, blockerCount } = place
-    if (entry.queueEntry !== place || blockerCount > 0 || entry.content !== 'fresh' || !this.#options.canClaim()) return
+    if (entry.queuePlace !== place || blockerCount > 0 || entry.content !== 'fresh' || !this.#options.canClaim()) return
     const times = (this.#unexplained.get(place) ?? 0) + 1
     this.#unexplained.set(place, times)
     if (times >= MAX_UNEXPLAINED_REJECTIONS)
       this.#pauseJob(place, Math.min(MAX_RETRY_PAUSE_MS, RETRY_PAUSE_MS * 2 ** (times - MAX_UNEXPLAINED_REJECTIONS)))
   }
 
-  #pauseUntilUnlocked(place: QueueEntry): void {
+  #pauseUntilUnlocked(place: QueuePlace): void {
     const times = (this.#unexplained.get(place) ?? 0) + 1
     this.#unexplained.set(place, times)
     this.#pauseJob(place, backoffDelay(times, UNLOCK_PAUSES))
   }
 
-  #pauseJob(place: QueueEntry, milliseconds: number): void {
+  #pauseJob(place: QueuePlace, milliseconds: number): void {
     this.#paused.add(place)
     startTimer(() => this.resume(place), milliseconds).unref()
   }
 
   /** Ends the pause of a job, if it is paused: its time is over, or a caller asks for this very job. */
-  resume(place: QueueEntry): void {
-    if (this.#paused.delete(place)) this.release([place])
+  resume(place: QueuePlace): void {
+    if (this.#paused.delete(place)) this.unreserve([place])
   }
 
   /** Hides the job: it cannot be claimed here, and it would be chosen again at once, for ever. */

@@ -27,7 +27,7 @@ export interface ReleasedClaim {
 }
 
 export interface ReleaseContext {
-  readonly backend: Pick<Backend, 'changes' | 'capabilities' | 'claims' | 'jobs' | 'uri'>
+  readonly backend: Pick<Backend, 'changes' | 'shared' | 'claims' | 'jobs' | 'uri'>
   readonly view: Pick<LiveView, 'applyOwnChange'>
   /** The name of the board object that releases. */
   readonly who: string
@@ -51,10 +51,10 @@ export async function releaseClaim(
   context: ReleaseContext,
 ): Promise<ReleasedClaim> {
   const { backend, view, who } = context
-  const { capabilities, uri } = backend
-  if (!capabilities.release)
+  // Other programs do not notice that a claim was taken away: they would go on beside the next owner.
+  if (backend.shared)
     throw new UnsupportedCapability(
-      `release of ${job}: ${uri} does not support release; cancel the job, or end the process that runs it`,
+      `release of ${job}: ${backend.uri} does not support release; cancel the job, or end the process that runs it`,
       { capability: 'release' },
     )
   const entry = Job.entryFor(job)

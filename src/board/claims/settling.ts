@@ -1,6 +1,6 @@
 /** Ends jobs: settles claims, and moves unclaimed jobs to the trash. Writes what ends to the history of the board. */
 import { ClaimLost } from '../../core/errors.ts'
-import { defined } from '../../core/options.ts'
+import { attempt } from '../../core/result.ts'
 import { type AlarmClock, systemAlarmClock } from '../../core/time.ts'
 import type { Backend, DiscardRequest, Settlement, StoredJob } from '../contract/index.ts'
 import { type HistoryEntry, toEndedJobRecord } from '../model/ended-job.ts'
@@ -19,7 +19,7 @@ const OWN_CHANGES = { consume: 'consumed', trash: 'trashed', abandon: 'released'
 export interface SettlerOptions {
   readonly backend: Backend
   readonly view: LiveView
-  readonly held: Pick<HeldClaims, 'remove' | 'releaseOrphans'>
+  readonly held: Pick<HeldClaims, 'remove' | 'freeOrphans'>
   readonly who: string
   /** The number of jobs that the history keeps. */
   readonly keepHistory: number
@@ -64,7 +64,8 @@ export class Settler implements ClaimKeeper {
 
   /** Whether the board keeps a record of the jobs that have ended. */
   get keepsHistory(): boolean {
-    return this.#options.keepHistory > 0 && this.#options.backend.capabilities.history
+    // What other programs do would be missing in it.
+    return this.#options.keepHistory > 0 && !this.#options.backend.shared
   }
 
   /** Returns whether the session is certain to be alive at this instant. */
@@ -73,23 +74,32 @@ export class Settler implements ClaimKeeper {
   }
 
   /** Settles a claim in one transaction. @throws ClaimLost, NotConnected, OutcomeUnknown; UnsupportedCapability for added resources */
-  async settle(entry: JobEntry, claim: Claim, settlement: Settlement): Promise<void> {
-    const { backend, view, held } = this.#options
-    if (settlement.kind === 'abandon' && settlement.held) assertSupported(backend, settlement.posting)
-    entry.settledPosting = settlement.posting
-    try {
-      await backend.claims.settle({ ...settlement, ...this.#toHistory(entry, settlement) })
-    } catch (error) {
-      if (!(error instanceof ClaimLost)) throw error
-      held.remove(entry, claim)
-      // The settlement was refused: later changes show how the job ended.
-      if (entry.settledPosting === settlement.posting) entry.settledPosting = undefined
-      held.releaseOrphans(claim)
-      throw error
-    }
+  settle(entry: JobEntry, claim: Claim, settlement: Settlement): Promise<void> {
+    return attempt(() => {
+      const { backend, view, held } = this.#options
+      if (settlement.kind === 'abandon' && settlement.held) assertSupported(backend, settlement.posting)
+      const history = this.#toHistory(entry, settlement)
+      entry.settledPosting = settlement.posting
+      return backend.claims.settle(history ? { ...settlement, history } : settlement).then(
+        () => {
+          held.remove(entry, claim)
+          view.applyOwnChange(entry, OWN_CHANGES[settlement.kind])
+          return settlement.kind === 'trash' ? this.doomed.ended : undefined
+        },
+        (error: unknown) => {
+          if (error instanceof ClaimLost) this.#onLost(entry, claim, settlement)
+          throw error
+        },
+      )
+    })
+  }
+
+  /** Handles a settlement that was refused: later changes show how the job ended. */
+  #onLost(entry: JobEntry, claim: Claim, settlement: Settlement): void {
+    const { held } = this.#options
     held.remove(entry, claim)
-    view.applyOwnChange(entry, OWN_CHANGES[settlement.kind])
-    if (settlement.kind === 'trash') await this.doomed.ended
+    if (entry.settledPosting === settlement.posting) entry.settledPosting = undefined
+    held.freeOrphans(claim)
   }
 
   /** Trashes an unclaimed job in one transaction, and the jobs that this dooms. @throws as `Backend.trash.discard` */
@@ -110,20 +120,18 @@ export class Settler implements ClaimKeeper {
   #discardOne(job: Pick<JobEntry, 'stored'>, discarded: Discard): Promise<void> {
     const history = this.#toHistory(job, { kind: 'trash', ...discarded })
     const { backend, who } = this.#options
-    return backend.trash.discard({ ...discarded, who, ...history })
+    return backend.trash.discard({ ...discarded, who, ...(history ? { history } : {}) })
   }
 
-  /** Returns what the end of a job adds to the history. */
+  /** Returns what the end of a job adds to the history; undefined where it adds nothing. */
   #toHistory(
     { stored }: Pick<JobEntry, 'stored'>,
     { kind, posting, reason, results }: EndOfJob,
-  ): { history?: HistoryEntry } {
-    if (kind === 'abandon' || !this.keepsHistory) return {}
+  ): HistoryEntry | undefined {
+    if (kind === 'abandon' || !this.keepsHistory) return undefined
     const { backend, who, keepHistory } = this.#options
     const outcome = kind === 'consume' ? 'COMPLETE' : 'TRASHED'
-    const end = { outcome, who, endedAt: backend.clock.now(), postedAt: stored?.postedAt } as const
-    return {
-      history: { job: toEndedJobRecord(posting, { ...end, ...defined({ reason, results }) }), keep: keepHistory },
-    }
+    const end = { outcome, who, endedAt: backend.clock.now(), postedAt: stored?.postedAt, reason, results } as const
+    return { job: toEndedJobRecord(posting, end), keep: keepHistory }
   }
 }

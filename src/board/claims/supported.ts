@@ -1,21 +1,28 @@
-/** Finds the options of a job that a backend cannot keep: such a job is refused where it is posted or changed, and not claimed. */
+/** Finds the options of a job that a board cannot keep: such a job is refused where it is posted or changed. */
 import { UnsupportedCapability } from '../../core/errors.ts'
 import type { Backend } from '../contract/index.ts'
 import type { Posting } from '../model/posting.ts'
 
-/** Refuses a posting with options that the backend cannot keep. @throws UnsupportedCapability */
-export function assertSupported({ capabilities, uri }: Pick<Backend, 'capabilities' | 'uri'>, posting: Posting): void {
-  const lacking =
-    (posting.key !== undefined && !capabilities.keys && 'keys') ||
-    (posting.resources !== undefined && !capabilities.resources && 'resources') ||
-    (posting.limits !== undefined && posting.limits !== 'none' && !capabilities.limits && 'limits') ||
-    (posting.after !== undefined && !capabilities.dependencies && 'dependencies') ||
-    (posting.batch !== undefined && !capabilities.batches && 'batches') ||
-    (posting.delay !== undefined && !capabilities.delays && 'delays') ||
-    (posting.expiresAfter !== undefined && !capabilities.expiry && 'expiry')
+/** Refuses a posting with options that other programs on a shared board would not respect. @throws UnsupportedCapability */
+export function assertSupported({ shared, uri }: Pick<Backend, 'shared' | 'uri'>, posting: Posting): void {
+  const lacking = shared && findUnsupported(posting)
   if (!lacking) return
   const what = `job ${posting.uuid} (${posting.name})`
   throw new UnsupportedCapability(`${what}: ${uri} does not support ${lacking}; post the job without this option`, {
     capability: lacking,
   })
+}
+
+/**
+ * Returns the first option of which other programs know nothing: they would claim the job in spite of it, or end it without the counts and
+ * records that follow from its end. They record no runs either, so a job that they have tried would expire.
+ */
+function findUnsupported({ key, resources, limits, after, batch, delay, expiresAfter }: Posting): string | undefined {
+  if (key !== undefined) return 'keys'
+  if (resources !== undefined) return 'resources'
+  if (limits !== undefined && limits !== 'none') return 'limits'
+  if (after !== undefined) return 'dependencies'
+  if (batch !== undefined) return 'batches'
+  if (delay !== undefined) return 'delays'
+  return expiresAfter === undefined ? undefined : 'expiry'
 }

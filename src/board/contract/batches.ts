@@ -8,7 +8,7 @@ export interface BackendBatches {
   /** Returns a batch; undefined if there is none. Errors: NotConnected. */
   find(uuid: string): Promise<StoredBatch | undefined>
   /** Returns the newest batches by their creation, newest first, at most `limit`. Errors: NotConnected. */
-  list(asked: { readonly limit: number }): Promise<readonly StoredBatch[]>
+  list(options: { readonly limit: number }): Promise<readonly StoredBatch[]>
   /**
    * Changes the status of a batch in one transaction, which also ends the batch if it is sealed and no job of it is open. Does nothing
    * where the change has no effect. Returns its numbers and its status after it. Errors: NotConnected, NotFound, OutcomeUnknown.

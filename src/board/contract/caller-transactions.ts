@@ -6,7 +6,7 @@ export interface BackendCallerTransactions {
   /**
    * Posts a job in the transaction that is open on this client.
    *
-   * @throws InvalidArgument for a pool, and for a client that has no transaction open: nothing was posted
+   * @throws InvalidArgument for what is no client, for a pool, and for a client that has no transaction open: nothing was posted
    */
   post(client: SqlClient, request: PostRequest): Promise<PostedInTransaction>
   /** Returns whether the transaction of {@link post} is still open, or how it ended for the post. Errors: NotConnected. */

@@ -16,7 +16,7 @@ export interface BackendClaims {
   /**
    * Ends the claim of another owner, which is held at this revision, in one transaction: the job is unclaimed, and everything that the
    * claim was granted is free. The owner receives the change as it receives the changes of other jobs. Never called
-   * where {@link BackendCapabilities.release} is false. Errors: NotConnected, OutcomeUnknown.
+   * on a board that is shared. Errors: NotConnected, OutcomeUnknown.
    */
   release(request: ReleaseRequest): Promise<ReleaseOutcome>
   /** Returns the owner of the job; undefined where it is unclaimed. */

@@ -30,7 +30,6 @@
  */
 import type { BackendBatches } from './batches.ts'
 import type { BackendCallerTransactions } from './caller-transactions.ts'
-import type { BackendCapabilities } from './capabilities.ts'
 import type { BackendChanges } from './changes.ts'
 import type { BackendClaims } from './claims.ts'
 import type { BackendDependencies } from './dependencies.ts'
@@ -48,7 +47,6 @@ import type { BackendTrash } from './trash.ts'
 
 export type { BackendBatches, BatchChange, BatchJobs, NewBatch } from './batches.ts'
 export type { BackendCallerTransactions, PostedInTransaction, TransactionState } from './caller-transactions.ts'
-export { ALL_CAPABILITIES, type BackendCapabilities } from './capabilities.ts'
 export type { BackendChanges } from './changes.ts'
 export type { BackendClaims, ClaimGrant, ClaimRequest, ReleaseOutcome, ReleaseRequest, Settlement } from './claims.ts'
 export { type BackendDependencies, type KnownDependencies, MAX_SHOWN_DEPENDENCIES } from './dependencies.ts'
@@ -81,9 +79,9 @@ export type {
   SessionState,
 } from './sink.ts'
 export type {
+  BackendRestoreOptions,
   BackendTrash,
   DiscardRequest,
-  RestoreOptions,
   RestoreOutcome,
   TrashedEntry,
   TrashListing,
@@ -93,18 +91,21 @@ export type {
 export interface Backend {
   /** The URI without a password, for messages. */
   readonly uri: string
-  readonly capabilities: BackendCapabilities
-  /** Whether other programs than this library post and claim here too; known once the backend is open. */
-  readonly shared?: boolean
+  /**
+   * Whether other programs than this library post and claim here, too; known once the backend is open. They would not respect what a job
+   * asks for (`claims/supported.ts`), take no slots of limits, write no history, and would not notice that a claim was taken away: a shared
+   * board has none of that. {@link dependencies}, {@link history} and {@link batches} are then the roles of `unsupported.ts`.
+   */
+  readonly shared: boolean
   readonly session: BackendSession
   readonly clock: BackendClock
   readonly changes: BackendChanges
   readonly jobs: BackendJobs
   /**
-   * Reads parts of the board, for boards that may be too long to keep in memory (`view/window.ts`). Absent where a view holds the
+   * Reads parts of the board, for boards that may be too long to keep in memory (`view/window.ts`). Undefined where a view holds the
    * whole board.
    */
-  readonly sections?: BackendSections
+  readonly sections: BackendSections | undefined
   readonly keys: BackendKeys
   readonly claims: BackendClaims
   readonly signals: BackendSignals
@@ -113,10 +114,8 @@ export interface Backend {
   readonly resources: BackendResources
   readonly dependencies: BackendDependencies
   readonly history: BackendHistory
-  /** Absent where jobs cannot be in batches. */
-  readonly batches?: BackendBatches | undefined
+  readonly batches: BackendBatches
   readonly records: BackendRecords
   readonly entities: BackendEntities
-  /** Absent where callers have no transactions that could post. */
-  readonly callerTransactions?: BackendCallerTransactions
+  readonly callerTransactions: BackendCallerTransactions
 }

@@ -9,7 +9,7 @@ export interface BackendJobs {
   /** Lists the jobs on the board. Absent where there are sections. */
   list?(): Promise<BoardListing>
   /**
-   * Lists the unclaimed jobs in one round trip, for processes that receive no changes. Absent where {@link Backend.sections} can do it, and
+   * Lists the unclaimed jobs in one round trip, for processes that receive no changes. Absent where `Backend.sections` can do it, and
    * where changes cost the servers nothing, or cannot be stopped. Errors: NotConnected.
    */
   listUnclaimed?(): Promise<UnclaimedJobs>
@@ -21,7 +21,7 @@ export interface PostRequest {
   readonly posting: Posting
   /** The revision of the key, as `Posted` reported it, of a job that has left the board: the post takes the key over. */
   readonly takeOver?: number
-  /** The jobs on the board after which the job is run; without the jobs that are known to have ended as the job needs it. */
+  /** The jobs on the board after which the job is run. Excludes dependencies that are already met. */
   readonly after?: readonly Dependency[]
   /**
    * The uuid of an open job of the posting's batch on whose behalf the job is posted: the batch may be sealed. A post to a batch is refused

@@ -4,8 +4,9 @@ import type { Posting } from '../model/posting.ts'
 export interface BackendKeys {
   /**
    * Replaces the posting of a job that was never claimed, at its revision, in one transaction: with it change its due time, its place
-   * by priority, and the window of its key. Its id, and its place in the order of posts, stay. Errors:
-   * NotConnected, NotFound, Unclaimable if it was claimed or changed meanwhile, OutcomeUnknown, PayloadTooLarge.
+   * by priority, and the window of its key. Its id, and its place in the order of posts, stay. A cancel request of the job stays, too, where
+   * the transaction cannot check that there is none (ZooKeeper). Errors: NotConnected, NotFound, OutcomeUnknown, PayloadTooLarge; Unclaimable
+   * if it was claimed, changed or cancelled meanwhile.
    */
   replace(request: ReplaceRequest): Promise<Replaced>
 }

@@ -4,7 +4,7 @@ import type { LimitUse, TokenRequest, TokensTaken } from '../model/limits.ts'
 export interface BackendLimits {
   /**
    * Returns the revision of the board's limits. It changes with every change of a record of `LIMIT_KINDS`, in the same transaction,
-   * and a claim with {@link ClaimRequest.limits} of another revision is refused with LimitsChanged. So no claim is granted by a former
+   * and a claim with `ClaimRequest.limits` of another revision is refused with LimitsChanged. So no claim is granted by a former
    * limit. 0 if nothing was ever set. Errors: NotConnected.
    */
   revision(): Promise<number>

@@ -33,7 +33,7 @@ export type Written =
       readonly posted: readonly Posted[]
     }
   /**
-   * Nothing was changed: a record is at another revision, the key of a post is taken, or a job on which a post would depend has left the
+   * The answer if nothing was changed: a record is at another revision, the key of a post is taken, or a job on which a post would depend has left the
    * board.
    */
   | {

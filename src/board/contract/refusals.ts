@@ -7,7 +7,7 @@ import { ClaimLost, Duplicate, type JobboardError, LimitsChanged, NotFound, Uncl
  * | `why` | the operation | what the board has |
  * |---|---|---|
  * | `gone` | any of a job | no such job any more |
- * | `changed` | a claim, a discard, a replacement | another owner of the job, or another revision |
+ * | `changed` | a claim, a discard, a replacement | another owner of the job, another revision, or for a replacement a cancel request |
  * | `paused` | a claim | a pause |
  * | `waits` | a claim | a job on which this one depends |
  * | `resource` | a claim | another job with the resource |

@@ -3,7 +3,7 @@ import type { Posting } from '../model/posting.ts'
 
 export interface BackendResources {
   /** Releases the resources of a claim that was removed by hand while its session lives. Does nothing where none can remain. */
-  releaseOrphans(left: OrphanedClaim): Promise<void>
+  freeOrphans(left: OrphanedClaim): Promise<void>
   /**
    * Returns the program outside of the board that holds a resource of the posting; undefined if none does, and where other programs
    * cannot hold resources.

@@ -12,14 +12,18 @@ export interface BackendSections {
    * Returns up to `limit` jobs behind `after` in claim order. With `due`, claimed and delayed jobs are left out. `end` in the
    * answer is true if there are no more.
    */
-  range(asked: { readonly after?: ClaimOrderKey | undefined; readonly limit: number; readonly due: boolean }): Promise<{
+  range(request: {
+    readonly after?: ClaimOrderKey | undefined
+    readonly limit: number
+    readonly due: boolean
+  }): Promise<{
     readonly jobs: readonly JobSummary[]
     readonly end: boolean
     /** The time of the backend's clock by which they were due. */
     readonly at: number
   }>
   /** Returns up to `limit` delayed jobs that become due later than `after`, in the order of their due times. */
-  delayed(asked: { readonly after: number; readonly limit: number }): Promise<readonly JobSummary[]>
+  delayed(request: { readonly after: number; readonly limit: number }): Promise<readonly JobSummary[]>
   claimed(): Promise<readonly JobSummary[]>
   /** Returns one status for each id. */
   statusOf(ids: readonly string[]): Promise<readonly ('there' | 'trashed' | 'gone')[]>

@@ -11,7 +11,7 @@ export interface BackendTrash {
    * Moves a job from the trash to the end of the queue in one transaction, or does nothing because a job on which it would depend has left
    * the board. Errors: NotConnected, NotFound, Duplicate, OutcomeUnknown.
    */
-  restore(entry: TrashedEntry, posting: Posting, options?: RestoreOptions): Promise<RestoreOutcome>
+  restore(entry: TrashedEntry, posting: Posting, options?: BackendRestoreOptions): Promise<RestoreOutcome>
   /** Deletes a job from the trash in one transaction. Errors: NotConnected, NotFound, OutcomeUnknown. */
   purge(entry: TrashedEntry): Promise<void>
   /**
@@ -47,7 +47,7 @@ export interface TrashReason {
 }
 
 /** The jobs on the board after which a restored job is run. */
-export interface RestoreOptions {
+export interface BackendRestoreOptions {
   readonly after?: readonly Dependency[]
 }
 
@@ -56,7 +56,7 @@ export type RestoreOutcome =
   | { readonly restored: true }
   | { readonly restored: false; readonly gone: readonly string[] }
 
-/** Which entries of the trash are listed, and in which order: by default all, oldest first. */
+/** The choice and the order of the entries of the trash that are listed: by default all, oldest first. */
 export interface TrashListing {
   readonly newestFirst?: boolean
   /** The entry behind which the listing begins. Where it has left the trash, `position` entries are left out instead. */

@@ -4,9 +4,8 @@
  */
 import { Duplicate } from '../../core/errors.ts'
 import { newUuid } from '../../core/uuid.ts'
-import type { BackendBatches } from '../contract/index.ts'
 import { postAndRemove, toTemporary } from './ended.ts'
-import { type BoardSide, type CopyWork, requirePart } from './sides.ts'
+import type { CopyWork } from './sides.ts'
 
 /** More batches than a board can have: it keeps 1,000 that have ended. */
 const ALL = 1_000_000
@@ -14,8 +13,8 @@ const ALL = 1_000_000
 /** Creates the batches on the target, oldest first, and reopens batches that an earlier copy has closed. Returns their uuids. */
 export async function openBatches({ from, to, signal, count }: CopyWork): Promise<ReadonlySet<string>> {
   const uuids = new Set<string>()
-  const store = batchesOf(to)
-  for (const { uuid, bytes } of [...(await batchesOf(from).list({ limit: ALL }))].reverse()) {
+  const store = to.backend.batches
+  for (const { uuid, bytes } of [...(await from.backend.batches.list({ limit: ALL }))].reverse()) {
     signal.throwIfAborted()
     uuids.add(uuid)
     try {
@@ -32,8 +31,8 @@ export async function openBatches({ from, to, signal, count }: CopyWork): Promis
 
 /** Gives the batches of the target the status and the numbers of the source. */
 export async function closeBatches({ from, to, signal }: CopyWork): Promise<void> {
-  const store = batchesOf(to)
-  for (const batch of await batchesOf(from).list({ limit: ALL })) {
+  const store = to.backend.batches
+  for (const batch of await from.backend.batches.list({ limit: ALL })) {
     const { uuid, total, failed, sealed, generation, cancelled, endedAt } = batch
     // Jobs that have failed and were deleted from the trash are counted by jobs in their place.
     for (let counted = (await store.find(uuid))?.failed ?? failed; counted < failed; counted += 1) {
@@ -46,8 +45,4 @@ export async function closeBatches({ from, to, signal }: CopyWork): Promise<void
       ...(endedAt === undefined ? {} : { endedAt }),
     })
   }
-}
-
-function batchesOf({ backend }: BoardSide): BackendBatches {
-  return requirePart(backend.batches, 'batches')
 }

@@ -28,7 +28,7 @@ import { assertTarget, prepareTarget } from './target.ts'
 
 export interface CopyOptions {
   readonly signal: AbortSignal
-  /** How long to wait until claimed jobs have ended, in milliseconds; by default claimed jobs are an error. */
+  /** The time to wait until claimed jobs have ended, in milliseconds; by default claimed jobs are an error. */
   readonly waitMs?: number
   /** Called with each item that was not copied. */
   readonly onSkipped: (item: SkippedItem) => void
@@ -36,7 +36,7 @@ export interface CopyOptions {
   readonly onProgress?: (kind: CopyKind, count: Readonly<CopyCount>) => void
 }
 
-/** What became of one kind, and how many of it the boards have. */
+/** The result for one kind, and the numbers of it on both boards. */
 export interface CopyReport extends CopyCount {
   readonly kind: CopyKind
   readonly source: number
@@ -154,7 +154,7 @@ async function claimedError(backend: BoardSide['backend'], claimed: readonly str
 async function countBoard({ backend }: BoardSide): Promise<Record<CopyKind, number>> {
   const numbers = emptyNumbers()
   for (const { kind, name } of COPIED_RECORDS) numbers[name] = (await backend.records.list(kind)).length
-  numbers.batches = (await backend.batches?.list({ limit: Number.MAX_SAFE_INTEGER }))?.length ?? 0
+  numbers.batches = (await backend.batches.list({ limit: Number.MAX_SAFE_INTEGER })).length
   numbers.trash = await countTrash(backend)
   numbers.history = (await backend.history.newest({ limit: MAX_HISTORY })).length
   numbers.jobs = (await listIds(backend)).length

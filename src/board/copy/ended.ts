@@ -14,11 +14,11 @@ import { removeJob, TEMPORARY_DELAY_MS, TEMPORARY_FLOW } from './target.ts'
 /** Copies the trash, oldest first. Entries that cannot be read are reported by the board. @throws NotConnected, OutcomeUnknown */
 export async function copyTrash(work: JobsToCopy): Promise<void> {
   const { from, to, target, signal, count, skip } = work
-  const there = new Set<string>()
-  for await (const entry of to.backend.trash.list()) there.add(toKey(entry))
+  const copied = new Set<string>()
+  for await (const entry of to.backend.trash.list()) copied.add(toKey(entry))
   for await (const entry of from.backend.trash.list()) {
     signal.throwIfAborted()
-    if (there.has(toKey(entry))) {
+    if (copied.has(toKey(entry))) {
       count('trash', 'present')
       continue
     }
@@ -59,11 +59,11 @@ async function copyEntry(entry: TrashedEntry, work: JobsToCopy): Promise<void> {
 export async function copyHistory(work: CopyWork): Promise<void> {
   const { from, to, signal, count } = work
   const read = async ({ backend }: CopyWork['from']) => backend.history.newest({ limit: MAX_HISTORY })
-  const there = new Set((await read(to)).map(({ uuid, endedAt }) => `${uuid} ${endedAt}`))
+  const copied = new Set((await read(to)).map(({ uuid, endedAt }) => `${uuid} ${endedAt}`))
   const jobs = [...(await read(from))].reverse()
   for (const job of jobs) {
     signal.throwIfAborted()
-    if (there.has(`${job.uuid} ${job.endedAt}`)) {
+    if (copied.has(`${job.uuid} ${job.endedAt}`)) {
       count('history', 'present')
       continue
     }

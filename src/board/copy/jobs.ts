@@ -9,7 +9,7 @@ import { removeJob, type TargetContent } from './target.ts'
 /** A job of the source that is on the target. */
 interface CopiedJob {
   readonly uuid: string
-  /** Its id on the target. */
+  /** The id of the copy on the target. */
   readonly id: string
 }
 

@@ -18,7 +18,7 @@ export const COPIED_RECORDS: readonly { readonly kind: string; readonly name: Co
 /** @throws NotConnected, OutcomeUnknown, Conflict if another process changes the records of the target meanwhile */
 export async function copyRecords({ from, to, signal, count }: CopyWork): Promise<void> {
   for (const { kind, name } of COPIED_RECORDS) {
-    const there = new Map((await to.backend.records.list(kind)).map((record) => [record.id, record]))
+    const copied = new Map((await to.backend.records.list(kind)).map((record) => [record.id, record]))
     let changes: RecordChange[] = []
     let bytes = 0
     const flush = async () => {
@@ -29,7 +29,7 @@ export async function copyRecords({ from, to, signal, count }: CopyWork): Promis
     }
     for (const record of await from.backend.records.list(kind)) {
       signal.throwIfAborted()
-      const before = there.get(record.id)
+      const before = copied.get(record.id)
       if (before && Buffer.from(before.bytes).equals(record.bytes)) {
         count(name, 'present')
         continue

@@ -1,5 +1,5 @@
 /** The two boards of a copy, and how its parts report what they did. */
-import { InvalidState, UnsupportedCapability } from '../../core/errors.ts'
+import { UnsupportedCapability } from '../../core/errors.ts'
 import type { JobBoard } from '../api/job-board.ts'
 import type { Backend, JobSummary, StoredJob, UnreadableJob } from '../contract/index.ts'
 import { compareIds } from '../model/claim-order.ts'
@@ -29,12 +29,12 @@ export const COPY_KINDS = [
 ] as const
 export type CopyKind = (typeof COPY_KINDS)[number]
 
-/** What became of the things of one kind. */
+/** The result for the things of one kind. */
 export interface CopyCount {
   copied: number
-  /** They were there already, from an earlier copy that was interrupted. */
+  /** The number that was there already, from an earlier copy that was interrupted. */
   present: number
-  /** They could not be read, or the target refused them. */
+  /** The number that could not be read, or that the target refused. */
   skipped: number
 }
 
@@ -97,14 +97,7 @@ export async function* readPages(
 
 /** @throws UnsupportedCapability for a board that TaskFlow's services share, whose jobs have no history, batches and dependencies */
 export function assertCopyable({ backend }: BoardSide): void {
-  const { uri, capabilities } = backend
-  for (const capability of ['history', 'batches', 'dependencies'] as const)
-    if (!capabilities[capability])
-      throw new UnsupportedCapability(`board ${uri} cannot be copied: it has no ${capability}`, { capability })
-}
-
-/** Returns what the backend has, which {@link assertCopyable} has checked. @throws InvalidState */
-export function requirePart<T>(part: T | undefined, what: string): T {
-  if (part !== undefined) return part
-  throw new InvalidState(`the board cannot be copied: it has no ${what}`)
+  const { uri, shared } = backend
+  if (shared)
+    throw new UnsupportedCapability(`board ${uri} cannot be copied: it has no history`, { capability: 'history' })
 }

@@ -1,5 +1,5 @@
 /**
- * What an earlier copy has left on the target. A record names the source and the pause in which the copy was made: as long as the board has not been
+ * The rest of an earlier copy on the target. A record names the source and the pause in which the copy was made: as long as the board has not been
  * resumed since, no job of it has run, and whatever is missing can be copied again.
  */
 import { InvalidArgument, InvalidState } from '../../core/errors.ts'
@@ -42,7 +42,7 @@ export function isTemporary({ delay = 0, details }: Posting): boolean {
 /** The flow of temporary jobs that write an entry of the history, or count a failed job of a batch. No conductor runs it. */
 export const TEMPORARY_FLOW = 'jobboard/copied'
 
-/** What the target has. */
+/** The content of the target. */
 export interface TargetContent {
   /** The ids of the jobs that an earlier copy has posted, in the order of their posts, by their uuids: two jobs may have one uuid. */
   readonly jobs: Map<string, string[]>
@@ -112,7 +112,7 @@ async function describeContent(backend: BoardSide['backend']): Promise<string | 
   if ((await listIds(backend)).length > 0) return 'jobs'
   for await (const _ of backend.trash.list()) return 'jobs in the trash'
   if ((await backend.history.newest({ limit: 1 })).length > 0) return 'a history'
-  if ((await backend.batches?.list({ limit: 1 }))?.length) return 'batches'
+  if ((await backend.batches.list({ limit: 1 })).length > 0) return 'batches'
   // Conductors that wait for the copy have written the outlines of their flows.
   for (const { kind, name } of COPIED_RECORDS)
     if (kind !== 'outline' && (await backend.records.list(kind)).length > 0) return name

@@ -99,7 +99,7 @@ export class ExpectedPost {
     const passed = Math.max(now.monotonic - this.#postedAt.monotonic, now.wall - this.#postedAt.wall)
     if (passed > KNOWN_FOR_MS) return 'unknown'
     try {
-      return (await backend.callerTransactions?.stateOf(transaction)) ?? 'unknown'
+      return await backend.callerTransactions.stateOf(transaction)
     } catch (error) {
       if (error instanceof NotConnected) return 'open'
       throw error

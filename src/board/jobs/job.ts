@@ -79,7 +79,7 @@ export class Job {
   }
 
   /**
-   * The resources that the job owns while it runs; an empty object where it needs none. A claim can add those that the flow declares, where
+   * The resources that the job owns while it runs; an empty object where it needs none. A claim can add the resources that the flow declares, where
    * the job was posted without the flow's code.
    */
   get resources(): Resources {
@@ -113,7 +113,7 @@ export class Job {
     return this.#posting.batch
   }
 
-  /** The keys of the limits that the job keeps, with the tokens that a start takes; that of its flow first. Empty for `limits: 'none'`. */
+  /** The keys of the limits that the job keeps, with the tokens that a start takes; the key of its flow first. Empty for `limits: 'none'`. */
   get limits(): readonly { readonly key: string; readonly cost: number }[] {
     return toLimitCosts(this.#current)
   }

@@ -51,7 +51,7 @@ export type WaitingFor = { readonly text: string } & (
       readonly used: number
       /** The time from which a job can start as far as this limit is concerned, if it is known. */
       readonly until?: Date
-      /** Who has stopped or pushed back the key, or has set that it permits 0 jobs at once; absent for a key that has no room now. */
+      /** The origin of a stop or push-back of the key, or of a limit of 0 jobs at once; absent for a key that has no room now. */
       readonly stopped?: StoppedLimit
       /** The job before it for which the limit keeps its tokens, because it takes more of them than there are. */
       readonly job?: Job
@@ -63,7 +63,7 @@ export type WaitingFor = { readonly text: string } & (
   | { readonly kind: 'refusal' }
 )
 
-/** Who has stopped a key, and why. */
+/** The origin of a stop of a key, and its reason. */
 export interface StoppedLimit {
   /** The key, or the pattern that it matches, as it was stopped. */
   readonly key: string
@@ -94,11 +94,11 @@ export interface FullWaitingContext extends WaitingContext {
 export function localReason(entry: JobEntry, { queue, paused }: WaitingContext): WaitingFor | undefined {
   if (entry.ended || entry.claimed) return undefined
   if (paused) return { kind: 'pause', text: 'the board is paused' }
-  const { queueEntry } = entry
-  if (queueEntry?.state === 'delayed' && queueEntry.stored.waits)
+  const { queuePlace } = entry
+  if (queuePlace?.state === 'delayed' && queuePlace.stored.waits)
     return { kind: 'job', jobs: [], text: 'it waits for other jobs' }
-  if (queueEntry?.state === 'delayed') {
-    const until = toDate(queueEntry.dueAt)
+  if (queuePlace?.state === 'delayed') {
+    const until = toDate(queuePlace.dueAt)
     return { kind: 'delay', until, text: `it rests until ${until.toISOString()}` }
   }
   const blocker = queue.blockedBy(entry)

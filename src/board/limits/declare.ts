@@ -49,14 +49,14 @@ type LimitOutcome = 'put' | 'unchanged' | 'newer' | 'foreign' | 'edited' | 'mark
 const DEFAULT_OWNER = 'default'
 
 /** Parses the option `limits` of a conductor. @throws InvalidArgument */
-export function toDeclaredLimits(given: DeclaredLimits): Required<DeclaredLimits> {
-  assertOptions(given, { declare: true, owner: true, prune: true }, 'limits')
-  const { declare, owner = DEFAULT_OWNER, prune = false } = given
+export function toDeclaredLimits(options: DeclaredLimits): Required<DeclaredLimits> {
+  assertOptions(options, { declare: true, owner: true, prune: true }, 'limits')
+  const { declare, owner = DEFAULT_OWNER, prune = false } = options
   if (typeof declare !== 'object' || declare === null || Array.isArray(declare))
     throw new InvalidArgument("limits: declare must be an object, as in { 'tenant/*': { concurrency: 3 } }")
   if (typeof owner !== 'string' || owner === '' || nameFault(owner) !== undefined)
     throw new InvalidArgument(`limits: owner must be a non-empty text of at most ${MAX_NAME_BYTES} bytes`)
-  if (prune && given.owner === undefined)
+  if (prune && options.owner === undefined)
     throw new InvalidArgument(
       'limits: prune needs an owner, as in owner: "billing": it removes what this owner no longer declares',
     )

@@ -22,12 +22,14 @@ import { CompiledRules } from './compiled-rules.ts'
 import { HOLDS, LIMITS } from './record.ts'
 
 export interface LimitBookOptions {
-  readonly backend: Pick<Backend, 'limits' | 'capabilities' | 'clock'>
+  readonly backend: Pick<Backend, 'limits' | 'shared' | 'clock'>
   readonly records: Pick<BoardRecords, 'of' | 'watch'>
   /** Called when the rules have changed. */
   readonly onRules: (rules: LimitRules) => void
   readonly onError: (error: Error) => void
 }
+
+const NO_LIMITS: ClaimLimits['wants'] = []
 
 /** A user of the limits. `view`: the view of the board, and the claims of jobs. `tokens`: calls that take tokens outside of claims. */
 export type LimitBookUser = 'view' | 'tokens'
@@ -51,6 +53,11 @@ export class LimitBook {
     return this.#rules
   }
 
+  /** Whether the board has limits; known once the board is open. Other programs that claim jobs of a shared board would take no slots. */
+  get isSupported(): boolean {
+    return !this.#options.backend.shared
+  }
+
   /** The revision of {@link rules}; undefined before {@link open}, and on a board without limits. */
   get revision(): number | undefined {
     return this.#revision
@@ -59,7 +66,7 @@ export class LimitBook {
   /** Reads the limits, and watches them until all users have closed. @throws NotConnected, AccessDenied */
   async open(user: LimitBookUser): Promise<void> {
     this.#users.add(user)
-    if (this.#revision !== undefined || !this.#isSupported) return
+    if (this.#revision !== undefined || !this.isSupported) return
     this.#opening ??= this.#open().finally(() => {
       this.#opening = undefined
       // All users have closed meanwhile.
@@ -91,22 +98,19 @@ export class LimitBook {
   limitsOf(posting: Posting, { isCancelled }: { readonly isCancelled: boolean }): ClaimLimits | undefined {
     if (this.#revision === undefined) return undefined
     const rules = isCancelled ? withoutStops(this.#rules) : this.#rules
-    if (!rules.isEmpty) this.#assertNotHeld(posting, rules)
+    if (rules.isEmpty) return { revision: this.#revision, wants: NO_LIMITS }
+    this.#assertNotHeld(posting, rules)
     return { revision: this.#revision, wants: toClaimLimits(posting, rules) }
   }
 
   /** Reads the limits again if they have changed. @throws NotConnected */
   async refresh(): Promise<void> {
-    if (!this.#isSupported) return
+    if (!this.isSupported) return
     this.#isStale = true
     this.#reading ??= this.#readWhileStale().finally(() => {
       this.#reading = undefined
     })
     await this.#reading
-  }
-
-  get #isSupported(): boolean {
-    return this.#options.backend.capabilities.limits
   }
 
   /**

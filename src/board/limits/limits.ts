@@ -7,7 +7,6 @@ import { AbortFlag } from '../../core/async/abort-flag.ts'
 import { InvalidArgument, JobboardError, NotFound, Timeout, UnsupportedCapability } from '../../core/errors.ts'
 import { assertOptions, defined } from '../../core/options.ts'
 import { type Duration, toMilliseconds } from '../../core/time.ts'
-import type { BackendCapabilities } from '../contract/index.ts'
 import { isLimitOf, isSameRate, limitCostProblem, limitKeyProblem, type TokenRequest } from '../model/limits.ts'
 import type { BoardRecords } from '../records/board-records.ts'
 import type { RecordStore } from '../records/record-store.ts'
@@ -61,7 +60,8 @@ export interface LimitsHost extends LimitReaderHost {
   /** The URI without a password, for messages. */
   readonly uri: string
   readonly who: string
-  readonly capabilities: BackendCapabilities
+  /** Whether the board has limits; known once the board is open. */
+  readonly isSupported: boolean
   readonly records: BoardRecords
   /** Resolves when {@link now} is the servers' time. @throws NotConnected */
   readClock(): Promise<void>
@@ -232,7 +232,7 @@ export class Limits {
 
   /** Whether the board has limits. Boards that are shared with TaskFlow have none. */
   get isSupported(): boolean {
-    return this.#host.capabilities.limits
+    return this.#host.isSupported
   }
 
   #assertSupported(): void {

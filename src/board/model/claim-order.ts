@@ -2,7 +2,7 @@
 import { InvalidPosting } from '../../core/errors.ts'
 import { shortenText } from '../../core/texts.ts'
 
-/** All priorities, the first to be claimed first. */
+/** The priorities, the first to be claimed first. */
 export const PRIORITIES = ['VERY_HIGH', 'HIGH', 'NORMAL', 'LOW', 'VERY_LOW'] as const
 
 /** The priority of a job: higher ones are claimed first, equal ones in posting order. */
@@ -16,6 +16,7 @@ export function rank(priority: Priority): number {
 /** Parses a priority as TaskFlow does: in any case, NORMAL when absent. @throws InvalidPosting for anything else */
 export function toPriority(value: unknown): Priority {
   if (value === undefined || value === null) return 'NORMAL'
+  for (const priority of PRIORITIES) if (priority === value) return priority
   const found = PRIORITIES.find((priority) => typeof value === 'string' && priority === value.toUpperCase())
   if (found) return found
   const got = typeof value === 'string' ? `, got ${shortenText(value)}` : ''

@@ -46,13 +46,13 @@ export interface NamedDependency extends StoredDependency {
  * @throws InvalidPosting
  */
 export function parseDependencies(
-  asked: unknown,
+  after: unknown,
   { uuid: own }: { readonly uuid: string },
 ): readonly NamedDependency[] | undefined {
-  if (asked === undefined) return undefined
-  if (!Array.isArray(asked)) throw new InvalidPosting('after must be a list of jobs, as in { after: [job.uuid] }')
+  if (after === undefined) return undefined
+  if (!Array.isArray(after)) throw new InvalidPosting('after must be a list of jobs, as in { after: [job.uuid] }')
   const found = new Map<string, NamedDependency>()
-  for (const each of asked) {
+  for (const each of after) {
     const dependency = parseDependency(each)
     const { uuid } = dependency
     if (uuid === own) throw new InvalidPosting(`after: job ${own} cannot depend on itself`)
@@ -68,12 +68,12 @@ export function parseDependencies(
   return found.size === 0 ? undefined : [...found.values()]
 }
 
-function parseDependency(asked: unknown): NamedDependency {
-  const fields = typeof asked === 'string' ? { uuid: asked } : asked
+function parseDependency(job: unknown): NamedDependency {
+  const fields = typeof job === 'string' ? { uuid: job } : job
   const { uuid: named, on }: { readonly uuid?: unknown; readonly on?: unknown } = Object(fields)
   const { uuid, id } = typeof named === 'string' ? parseReference(named) : {}
   if (uuid === undefined || !validUuid(uuid)) {
-    const got = typeof named === 'string' ? `'${shortenText(named)}'` : typeof asked
+    const got = typeof named === 'string' ? `'${shortenText(named)}'` : typeof job
     throw new InvalidPosting(`after: each job must be a UUID, a reference or a Job, got ${got}`)
   }
   if (on !== undefined && on !== 'done' && on !== 'settled')

@@ -54,19 +54,22 @@ export function toEndedJobRecord(
   { uuid, name, details, runs, attempts }: Posting,
   end: Pick<EndedJob, 'outcome' | 'who' | 'endedAt'> & {
     readonly postedAt: number | undefined
-    readonly reason?: string
-    readonly results?: Uint8Array
+    readonly reason?: string | undefined
+    readonly results?: Uint8Array | undefined
   },
 ): EndedJob {
   const { outcome, who, endedAt, postedAt = endedAt, reason, results } = end
-  const startedAt = attempts.at(-1)?.at.getTime()
-  const { flow } = details
-  const version = typeof details.version === 'string' ? details.version : undefined
-  const earlier = attempts.length > 1 ? attempts.slice(-1 - MAX_EARLIER_RUNS, -1).map(toEarlierRun) : undefined
-  return {
-    ...{ uuid, name, outcome, who, runs, postedAt, endedAt },
-    ...defined({ flow, version, startedAt, reason, earlier, results }),
-  }
+  const { flow, version } = details
+  type Mutable = { -readonly [K in keyof EndedJob]: EndedJob[K] }
+  const record: Mutable = { uuid, name, outcome, who, runs, postedAt, endedAt }
+  if (flow !== undefined) record.flow = flow
+  if (typeof version === 'string') record.version = version
+  const newest = attempts.at(-1)
+  if (newest) record.startedAt = newest.at.getTime()
+  if (reason !== undefined) record.reason = reason
+  if (attempts.length > 1) record.earlier = attempts.slice(-1 - MAX_EARLIER_RUNS, -1).map(toEarlierRun)
+  if (results) record.results = results
+  return record
 }
 
 function toEarlierRun({ who, at, ended, reason }: Posting['attempts'][number]): EarlierRun {

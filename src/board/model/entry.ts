@@ -21,7 +21,7 @@ export type WindowStatus = 'inside' | 'pinned' | 'outside'
 
 /** Keeps entries current that are not in the view, on demand. */
 export interface EntryFollower {
-  /** Keeps the entry current until the result is disposed. */
+  /** Keeps the entry current until the result is disposed, which the caller does once. */
   follow(entry: JobEntry): Disposable
   /** Keeps the entry current for some time, because a caller has looked at its state. */
   touch(entry: JobEntry): void
@@ -57,8 +57,8 @@ export interface JobEntry {
   /** The number of changes of the posting: an answer to a read from before the newest change is ignored. */
   changeCount: number
   ended: 'COMPLETE' | 'TRASHED' | undefined
-  /** The entry in the queue, set only by the queue; absent while the posting is not known, and after the job's end. */
-  queueEntry: QueueEntry | undefined
+  /** The place of the job in the queue, set only by the queue; absent while the posting is not known, and after the job's end. */
+  queuePlace: QueuePlace | undefined
   /** Created by the first wait for the job's end. */
   endDeferred: Deferred<'COMPLETE' | 'TRASHED'> | undefined
   /** A reference to an object that lives as long as a `Job` of this entry that a user may read: see {@link keepEntry}. */
@@ -81,10 +81,10 @@ export function isHeld({ holder }: JobEntry): boolean {
 }
 
 /**
- * The entry of a job in the queue; it is replaced when its posting or state changes. There is one for every job on the
+ * The place of a job in the queue; it is replaced when its posting or state changes. There is one for every job on the
  * board, so each added field costs memory a hundred thousand times.
  */
-export interface QueueEntry extends ClaimOrderKey {
+export interface QueuePlace extends ClaimOrderKey {
   readonly entry: JobEntry
   readonly stored: StoredJob
   readonly state: QueueState
@@ -126,7 +126,7 @@ export function newEntry(id: string | undefined, options: NewEntryOptions = {}):
     changeCount: 0,
     ended: undefined,
     settledPosting: undefined,
-    queueEntry: undefined,
+    queuePlace: undefined,
     endDeferred: undefined,
     holder: undefined,
     follower,

@@ -21,7 +21,7 @@ interface ExpiringPosting {
 
 interface ExpiringJob {
   readonly posting: ExpiringPosting
-  /** In milliseconds on the board's clock. */
+  /** The time of the post in milliseconds on the board's clock. */
   readonly postedAt: number
 }
 
@@ -45,7 +45,7 @@ export function isOverdue(job: ExpiringJob, now: number): boolean {
   return (expiryTime(job) ?? Number.POSITIVE_INFINITY) <= now
 }
 
-/** Returns the incarnations of the owners that claim these posts of theirs themselves: while one lives, its jobs do not expire. */
+/** Returns the incarnations of the owners for which these jobs are reserved: while one lives, its jobs do not expire. */
 export function listReservedFor(
   jobs: readonly { readonly posting: { readonly reservedFor?: string } }[],
 ): ReadonlySet<string> {
@@ -81,11 +81,11 @@ export function isExpired({
  * @throws InvalidArgument for what is not a duration; InvalidPosting for 0, and for a job that would expire before it could be claimed
  */
 export function toExpiresAfter(
-  asked: Duration | undefined,
+  time: Duration | undefined,
   { delay = 0 }: { readonly delay?: number | undefined },
 ): Pick<ExpiringPosting, 'expiresAfter'> {
-  if (asked === undefined) return {}
-  const expiresAfter = toMilliseconds(asked, 'expiresAfter')
+  if (time === undefined) return {}
+  const expiresAfter = toMilliseconds(time, 'expiresAfter')
   if (expiresAfter === 0)
     throw new InvalidPosting('expiresAfter must be longer than 0; omit it for a job that does not expire')
   if (delay >= expiresAfter)

@@ -11,7 +11,7 @@ export const MAX_KEPT_RESULTS = 65_536
 const MAX_MEMORY = 4 * 1_024 * 1_024
 
 /**
- * Kept results: as they are, sealed by the codecs of the logbooks (`by` names them), or the reason why they could not be kept. The flow has
+ * The kept results: as they are, sealed by the codecs of the logbooks (`by` names them), or the reason why they could not be kept. The flow has
  * succeeded in each case.
  */
 export type KeptResults =

@@ -4,6 +4,7 @@
  * | the job with the key | a post with `on: 'ignore'` | a post with `on: 'replace'` |
  * |---|---|---|
  * | waits, and was never claimed | nothing: `waiting` | replaces its posting: `waiting`, `replaced` |
+ * | waits for its poster to claim it (`postAndClaim`), or was cancelled | nothing: `waiting` | nothing: `running` |
  * | runs, or has run | nothing: `running` | nothing: `running` |
  * | has left the board, in the window | nothing: `window` | nothing: `window` |
  * | has left the board | posts a job | posts a job |
@@ -17,13 +18,13 @@ import { type Duration, toMilliseconds } from '../../core/time.ts'
 
 /** A key with its options. */
 export interface KeyOptions {
-  /** At most one job with this key is on the board. */
+  /** The name: at most one job with this key is on the board. */
   readonly name: string
   /** The idempotency window: the time after the post for which the key stays taken, also when the job has left the board. */
   readonly for?: Duration
   /**
    * The handling of a post whose key is taken: with `ignore`, the default, nothing is posted; with `replace`, it replaces the posting of a
-   * job that no owner has claimed yet.
+   * job that was never claimed, unless the job was cancelled or its poster claims it itself.
    */
   readonly on?: OnTakenKey
 }
@@ -77,19 +78,19 @@ export function toOnTakenKey(key: PostKey | undefined): OnTakenKey {
  *
  * @throws InvalidArgument where the caller gives another name, window or `on` than the flow declares
  */
-export function mergeKeys(flow: string, asked: PostKey | undefined, declared: KeyOptions): KeyOptions {
-  if (asked === undefined) return declared
-  const given = toKeyOptions(asked)
-  if (given.name !== declared.name)
+export function mergeKeys(flow: string, key: PostKey | undefined, declared: KeyOptions): KeyOptions {
+  if (key === undefined) return declared
+  const options = toKeyOptions(key)
+  if (options.name !== declared.name)
     throw new InvalidArgument(`flow ${flow} declares the key of its jobs: omit key, or give the same one`)
   for (const field of ['for', 'on'] as const)
-    if (differs(given[field], declared[field]))
+    if (differs(options[field], declared[field]))
       throw new InvalidArgument(`flow ${flow} declares key.${field} of its jobs: omit it, or give the same`)
-  return { ...given, ...declared }
+  return { ...options, ...declared }
 }
 
-function differs(given: Duration | OnTakenKey | undefined, declared: Duration | OnTakenKey | undefined): boolean {
-  if (given === undefined || declared === undefined || given === declared) return false
-  if (given === 'ignore' || given === 'replace') return true
-  return toMilliseconds(given, 'key.for') !== toMilliseconds(declared, 'key.for')
+function differs(value: Duration | OnTakenKey | undefined, declared: Duration | OnTakenKey | undefined): boolean {
+  if (value === undefined || declared === undefined || value === declared) return false
+  if (value === 'ignore' || value === 'replace') return true
+  return toMilliseconds(value, 'key.for') !== toMilliseconds(declared, 'key.for')
 }

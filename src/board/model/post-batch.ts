@@ -22,10 +22,10 @@ interface NamedJob {
 }
 
 /** Parses the option `batch` of a post; undefined where there is none. @throws InvalidPosting */
-export function parsePostBatch(asked: unknown): { readonly uuid: string; readonly by?: string } | undefined {
-  if (asked === undefined) return undefined
+export function parsePostBatch(batch: unknown): { readonly uuid: string; readonly by?: string } | undefined {
+  if (batch === undefined) return undefined
   const { uuid, by }: { readonly uuid?: unknown; readonly by?: unknown } =
-    typeof asked === 'string' ? { uuid: asked } : Object(asked)
+    typeof batch === 'string' ? { uuid: batch } : Object(batch)
   if (typeof uuid !== 'string' || !validUuid(uuid)) {
     const got = typeof uuid === 'string' ? `'${shortenText(uuid)}'` : typeof uuid
     throw new InvalidPosting(`batch must be a Batch or the UUID of one, got ${got}`)

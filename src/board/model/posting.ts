@@ -48,7 +48,7 @@ const FORMAT_WITH_WINDOW = 4
  */
 export const MAX_POSTING_BYTES = 507_903
 
-/** All sizes, smallest first. */
+/** The sizes, smallest first. */
 export const SIZES = ['small', 'medium', 'large'] as const
 /** The share of a machine that a job takes; conductors can filter by it. */
 export type Size = (typeof SIZES)[number]
@@ -69,7 +69,7 @@ export interface Posting {
   readonly limits?: StoredLimits
   /** The number of times that resources or limits were added, because a conductor claimed the job without what its flow declares. */
   readonly amended?: number
-  /** At most one job with this key is on the board. */
+  /** The key: at most one job with it is on the board. */
   readonly key?: string
   /** The window of the key: milliseconds after the post, by the server's clock, for which it stays taken. See `key.ts`. */
   readonly keyFor?: number
@@ -97,7 +97,7 @@ export interface Posting {
   readonly reserved?: true
   /** The maximum duration of one run, in milliseconds from its claim. */
   readonly deadline?: number
-  /** With `fail`, the job is trashed when its owner dies, or loses its session and lives. If absent, it is run again. */
+  /** The handling of the job when its owner dies, or loses its session and lives: with `fail` it is trashed; if absent, it is run again. */
   readonly onOwnerLost?: 'fail'
   /** The number of failed runs after which the job is trashed. */
   readonly maxAttempts: number
@@ -142,7 +142,7 @@ export interface PostOptions {
   readonly limits?: readonly PostLimit[] | 'none'
   /**
    * The key of the job. At most one job with a key is on the board: posting it again resolves to the existing job. With `{ name, for }` the key
-   * stays taken for that time after the post, also when the job has left the board; with `on: 'replace'` a job that no owner has claimed yet
+   * stays taken for that time after the post, also when the job has left the board; with `on: 'replace'` a job that was never claimed
    * gets the posting of the newest post.
    */
   readonly key?: PostKey
@@ -215,11 +215,8 @@ export const POST_OPTIONS: KnownOptions<PostOptions> = {
 export interface Reservation {
   /** The delay after which others can claim the job. */
   readonly delay: Duration
-  /**
-   * The incarnation of the poster: the job expires soon after the poster has died. Ignored if the job has its own `expiresAfter`; absent
-   * where jobs cannot expire.
-   */
-  readonly reservedFor?: string
+  /** The incarnation of the poster: the job expires soon after the poster has died. Ignored if the job has its own `expiresAfter`. */
+  readonly reservedFor: string
 }
 
 /**
@@ -236,71 +233,76 @@ export function makePosting(
   },
   reservation?: Reservation,
 ): Posting {
-  const { uuid = newUuid(), name, details, book, maxAttempts = 3, size = 'medium', resources, limits } = request
-  const key = toKeyFields(request.key)
-  const after = parseDependencies(request.after, { uuid })
+  const { uuid = newUuid(), name, details, book, maxAttempts = 3, size = 'medium' } = request
+  const { resources, limits, postedBy, trace, deadline, onOwnerLost, backOff } = request
+  // Fields are added one by one: most jobs have none of them, and each conditional spread would make an object.
+  const posting: { -readonly [K in keyof Posting]?: unknown } = { uuid, name, details }
+  if (book) posting.book = { uuid: book.uuid, name: book.name }
+  posting.priority = toPriority(request.priority)
+  posting.size = size
+  if (resources) posting.resources = resources
+  if (limits !== undefined) Object.assign(posting, parseField('', toStoredLimits, limits))
+  if (request.key !== undefined) Object.assign(posting, toKeyFields(request.key))
+  if (postedBy !== undefined) posting.postedBy = postedBy
+  if (trace) Object.assign(posting, trace)
+  const after = request.after === undefined ? undefined : parseDependencies(request.after, { uuid })
+  if (after) posting.after = toStoredDependencies(after)
   const batch = parsePostBatch(request.batch)
-  const delayed = parseDurationOption('delay', reservation?.delay ?? request.delay)
+  if (batch) posting.batch = batch.uuid
+  const delay = toDuration('delay', reservation?.delay ?? request.delay)
+  if (delay !== undefined) posting.delay = delay
   const reservedFor = request.expiresAfter === undefined ? reservation?.reservedFor : undefined
   const expiresAfter = reservedFor === undefined ? request.expiresAfter : RESERVED_EXPIRES_AFTER
-  const posting: Posting = {
-    uuid,
-    name,
-    details,
-    ...(book ? { book: { uuid: book.uuid, name: book.name } } : {}),
-    priority: toPriority(request.priority),
-    size,
-    ...(resources ? { resources } : {}),
-    ...parseField('', () => toStoredLimits(limits)),
-    ...key,
-    ...(request.postedBy === undefined ? {} : { postedBy: request.postedBy }),
-    ...request.trace,
-    ...(after ? { after: toStoredDependencies(after) } : {}),
-    ...(batch ? { batch: batch.uuid } : {}),
-    ...delayed,
-    ...toExpiresAfter(expiresAfter, reservation ? {} : delayed),
-    ...(reservedFor === undefined ? {} : { reservedFor }),
-    ...(reservation ? { reserved: true as const } : {}),
-    ...parseDurationOption('deadline', request.deadline),
-    ...toOnOwnerLost(request.onOwnerLost),
-    maxAttempts,
-    ...(request.backOff === undefined ? {} : { backOff: makeBackOff(request.backOff) }),
-    format: toFormat({ after, batch, ...key }),
-    runs: 0,
-    attempts: [],
-  }
+  // The delay of a reservation is for other owners: its poster claims the job at once.
+  if (expiresAfter !== undefined)
+    Object.assign(posting, toExpiresAfter(expiresAfter, { delay: reservation ? undefined : delay }))
+  if (reservedFor !== undefined) posting.reservedFor = reservedFor
+  if (reservation) posting.reserved = true
+  if (deadline !== undefined) posting.deadline = toDuration('deadline', deadline)
+  if (onOwnerLost !== undefined) Object.assign(posting, toOnOwnerLost(onOwnerLost))
+  posting.maxAttempts = maxAttempts
+  if (backOff !== undefined) posting.backOff = makeBackOff(backOff)
+  posting.format = toFormat(posting)
+  posting.runs = 0
+  posting.attempts = []
   return checkPosting(Object(roundTrip(posting)))
 }
 
 /** Returns the version of a posting's layout: the oldest one whose releases keep all that it says. */
-export function toFormat({ after, batch, keyFor }: { after?: unknown; batch?: unknown; keyFor?: number }): number {
+export function toFormat({
+  after,
+  batch,
+  keyFor,
+}: {
+  readonly after?: unknown
+  readonly batch?: unknown
+  readonly keyFor?: unknown
+}): number {
   if (keyFor !== undefined) return FORMAT_WITH_WINDOW
   if (batch) return FORMAT_WITH_BATCH
   return after ? FORMAT_WITH_DEPENDENCIES : POSTING_FORMAT
 }
 
 /** @throws InvalidPosting */
-function toStoredLimits(asked: unknown): Pick<Posting, 'limits'> {
-  const limits = parseLimits(asked)
+function toStoredLimits(option: unknown): Pick<Posting, 'limits'> {
+  const limits = parseLimits(option)
   return limits ? { limits } : {}
 }
 
 /** Returns the field of the posting; none for the default. @throws InvalidPosting */
-function toOnOwnerLost(asked: PostOptions['onOwnerLost']): Pick<Posting, 'onOwnerLost'> {
-  if (asked === undefined || asked === 'retry') return {}
-  if (asked === 'fail') return { onOwnerLost: asked }
+function toOnOwnerLost(option: PostOptions['onOwnerLost']): Pick<Posting, 'onOwnerLost'> {
+  if (option === undefined || option === 'retry') return {}
+  if (option === 'fail') return { onOwnerLost: option }
   throw new InvalidPosting("onOwnerLost must be 'retry' or 'fail'")
 }
 
-function parseDurationOption<K extends 'delay' | 'deadline'>(
-  name: K,
-  asked: Duration | undefined,
-): { readonly [N in K]?: number } {
-  if (asked === undefined) return {}
-  const ms = toMilliseconds(asked, name)
+/** Returns the milliseconds of an option; undefined where it is absent. @throws InvalidPosting, InvalidArgument */
+function toDuration(name: 'delay' | 'deadline', value: Duration | undefined): number | undefined {
+  if (value === undefined) return undefined
+  const ms = toMilliseconds(value, name)
   if (name === 'deadline' && ms === 0)
     throw new InvalidPosting('deadline must be longer than 0; omit it for no deadline')
-  return { [name]: ms } as { [N in K]: number }
+  return ms
 }
 
 /** The maximum memory of a decoded posting, in bytes, independent of its encoded size. */
@@ -510,28 +512,33 @@ export function checkPosting(record: Partial<Record<keyof Posting, unknown>>): P
     throw new InvalidPosting(`${what}maxAttempts must be a whole number from 1 to ${MAX_ATTEMPTS}`)
   }
   assertOptional(what, rest)
-  const wanted = parseField(what, () => parseResources(resources))
-  const kept = parseField(what, () => toStoredLimits(limits))
-  const pauses = parseField(what, () => parseBackOff(backOff))
-  const dependencies = parseField(what, () => parseDependencies(after, { uuid }))
+  const wanted = parseField(what, parseResources, resources)
+  const kept = limits === undefined ? undefined : parseField(what, toStoredLimits, limits)
+  const pauses = parseField(what, parseBackOff, backOff)
+  const dependencies =
+    after === undefined ? undefined : parseField(what, (value) => parseDependencies(value, { uuid }), after)
   const logbook = parseBook(what, book)
   // An object literal: a changed copy of the record would take 50 % more memory for every job on the board.
-  const known = {
-    uuid: detachText(uuid),
-    name,
-    details,
-    priority: parseField(what, () => toPriority(priority)),
-    size: parseField(what, () => toSize(size)),
-    maxAttempts,
-    format: readable,
-    runs,
-    attempts: parseField(what, () => parseAttempts(attempts)),
-  }
-  return Object.assign(
-    known,
+  const posting: Posting = Object.assign(
+    {
+      uuid: detachText(uuid),
+      name,
+      details,
+      priority: parseField(what, toPriority, priority),
+      size: parseField(what, toSize, size),
+      maxAttempts,
+      format: readable,
+      runs,
+      attempts: parseField(what, parseAttempts, attempts),
+    },
     rest,
-    // What is invalid is left out: it must not make a job unreadable.
-    parseTraceContext({ traceparent, tracestate }),
+  )
+  // What is invalid is left out: it must not make a job unreadable.
+  const trace = traceparent === undefined ? undefined : parseTraceContext({ traceparent, tracestate })
+  if (!trace && !logbook && !wanted && !kept && !pauses && !dependencies) return posting
+  return Object.assign(
+    posting,
+    trace,
     logbook && { book: logbook },
     wanted && { resources: wanted },
     kept,
@@ -542,8 +549,8 @@ export function checkPosting(record: Partial<Record<keyof Posting, unknown>>): P
 
 /** Parses a size; `medium` when absent. @throws InvalidPosting */
 export function toSize(value: unknown): Size {
-  const size = SIZES.find((known) => known === (value === undefined ? 'medium' : value))
-  if (size) return size
+  if (value === undefined) return 'medium'
+  for (const size of SIZES) if (size === value) return size
   throw new InvalidPosting(`size must be one of ${SIZES.join(', ')}`)
 }
 
@@ -625,9 +632,10 @@ function detachText(text: string): string {
   return Buffer.from(text, 'latin1').toString('latin1')
 }
 
-function parseField<T>(what: string, read: () => T): T {
+/** Parses a field of a posting. @param what the job, for the error @throws InvalidPosting */
+function parseField<T>(what: string, parse: (value: unknown) => T, value: unknown): T {
   try {
-    return read()
+    return parse(value)
   } catch (error) {
     throw error instanceof JobboardError ? new InvalidPosting(`${what}${error.message}`) : error
   }

@@ -161,8 +161,8 @@ export function unseal<T extends Fields>(fields: T): T {
   const seal = SEALS.get(fields)
   if (!seal) return fields
   const { bytes, kept } = seal
-  const there = Object.entries(kept).filter(([, value]) => value !== undefined)
-  const copy: Record<string, unknown> = structuredClone(Object.fromEntries(there))
+  const present = Object.entries(kept).filter(([, value]) => value !== undefined)
+  const copy: Record<string, unknown> = structuredClone(Object.fromEntries(present))
   if (!bytes) return copy as T
   for (const key of Object.keys(fields)) {
     if (Object.hasOwn(copy, key)) continue

@@ -1,16 +1,16 @@
 /** Lists the unclaimed jobs of the view that have an expiry: the waiting jobs, by the time of their expiry, and the expired jobs. */
 import { compareNumbers } from '../../core/time.ts'
 import { compareIds } from '../model/claim-order.ts'
-import type { JobEntry, QueueEntry } from '../model/entry.ts'
+import type { JobEntry, QueuePlace } from '../model/entry.ts'
 import { expiryTime } from '../model/expiry.ts'
 import { SortedList } from './sorted.ts'
 
 export class ExpiringJobs {
-  readonly #waiting = new SortedList<QueueEntry>(
+  readonly #waiting = new SortedList<QueuePlace>(
     (a, b) => compareNumbers(this.#timeOf(a), this.#timeOf(b)) || compareIds(a, b),
   )
-  readonly #expired = new Set<QueueEntry>()
-  /** For jobs that are checked again later than at their expiry: that time. It must not change while the job is in the list. */
+  readonly #expired = new Set<QueuePlace>()
+  /** The later times at which jobs are checked again after their expiry. A time must not change while its job is in the list. */
   readonly #postponed = new WeakMap<JobEntry, number>()
 
   /** The time at which the next job expires, in milliseconds on the server's clock. */
@@ -24,11 +24,11 @@ export class ExpiringJobs {
     return this.#expired.size > 0
   }
 
-  add(place: QueueEntry): void {
+  add(place: QueuePlace): void {
     if (expiryTime(place.stored) !== undefined) this.#waiting.add(place)
   }
 
-  delete(place: QueueEntry): void {
+  delete(place: QueuePlace): void {
     if (expiryTime(place.stored) === undefined) return
     this.#waiting.delete(place)
     this.#expired.delete(place)
@@ -43,22 +43,22 @@ export class ExpiringJobs {
   }
 
   /** Removes up to `max` jobs whose time has come, and returns them. A job that stays on the board is given back by {@link postpone}. */
-  take(max: number): readonly QueueEntry[] {
+  take(max: number): readonly QueuePlace[] {
     const taken = [...this.#expired].slice(0, max)
     for (const place of taken) this.#expired.delete(place)
     return taken
   }
 
   /** Gives a job back that was taken. @param until the time in milliseconds on the server's clock; by default the job's own */
-  postpone(place: QueueEntry, until?: number): void {
-    if (place.entry.queueEntry !== place || place.state === 'claimed') return
+  postpone(place: QueuePlace, until?: number): void {
+    if (place.entry.queuePlace !== place || place.state === 'claimed') return
     this.delete(place)
     if (until === undefined) this.#postponed.delete(place.entry)
     else this.#postponed.set(place.entry, until)
     this.add(place)
   }
 
-  #timeOf({ entry, stored }: QueueEntry): number {
+  #timeOf({ entry, stored }: QueuePlace): number {
     return this.#postponed.get(entry) ?? expiryTime(stored) ?? Number.POSITIVE_INFINITY
   }
 }

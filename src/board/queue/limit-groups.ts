@@ -3,7 +3,7 @@
  * and parked.
  */
 import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'
-import type { QueueEntry } from '../model/entry.ts'
+import type { QueuePlace } from '../model/entry.ts'
 import type { LimitRule } from '../model/limits.ts'
 import { SortedList } from './sorted.ts'
 
@@ -11,10 +11,10 @@ import { SortedList } from './sorted.ts'
 export interface LimitGroup {
   readonly id: string
   readonly keys: readonly KeyLine[]
-  readonly line: SortedList<QueueEntry, ClaimOrderKey>
-  /** The number of entries of the queue that belong to the group, claimable or not. */
+  readonly line: SortedList<QueuePlace, ClaimOrderKey>
+  /** The number of jobs of the queue that belong to the group, claimable or not. */
   members: number
-  /** The position of its first entry in claim order, by which a list sorts the group; undefined while it is in no list. */
+  /** The position of its first job in claim order, by which a list sorts the group; undefined while it is in no list. */
   head: ClaimOrderKey | undefined
   /** The key without room under which the group is parked; undefined if it is open. */
   parkedUnder: KeyLine | undefined
@@ -31,7 +31,7 @@ export interface KeyLine {
   rule: LimitRule
   /** The groups that are parked under the key. */
   readonly parked: GroupList
-  /** All groups with the key. */
+  /** The groups with the key. */
   readonly groups: Set<LimitGroup>
   /** The number of claimed jobs. */
   used: number

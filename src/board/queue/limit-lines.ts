@@ -18,7 +18,7 @@
  */
 import { compareNumbers } from '../../core/time.ts'
 import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'
-import type { QueueEntry } from '../model/entry.ts'
+import type { QueuePlace } from '../model/entry.ts'
 import { isStopped } from '../model/limit-stops.ts'
 import { isSameRate, type LimitRule, type LimitRules, toLimitCosts } from '../model/limits.ts'
 import { type FairTurns, GroupList, type KeyLine, type LimitGroup } from './limit-groups.ts'
@@ -43,7 +43,7 @@ export interface LimitBlocker {
 /** A key that keeps its tokens for a job that costs more tokens than are free. */
 export interface KeptTokens extends LimitBlocker {
   /** The job for which the tokens are kept. */
-  readonly first: QueueEntry
+  readonly first: QueuePlace
 }
 
 const NO_RULES: LimitRules = { isEmpty: true, isFair: false, ruleOf: () => undefined }
@@ -52,8 +52,8 @@ export class LimitLines {
   #rules = NO_RULES
   readonly #keys = new Map<string, KeyLine>()
   readonly #groups = new Map<string, LimitGroup>()
-  /** The group of each entry that is in one. */
-  readonly #groupOf = new Map<QueueEntry, LimitGroup>()
+  /** The group of each job that is in one. */
+  readonly #groupOf = new Map<QueuePlace, LimitGroup>()
   readonly #open = new GroupList()
   /** Keys that may have room again, with groups parked under them. */
   readonly #awake = new Set<KeyLine>()
@@ -67,8 +67,8 @@ export class LimitLines {
   readonly #unreported = new Set<KeyLine>()
   /** The number of starts of jobs so far. */
   #starts = 0
-  /** The entries that are counted as reserved. */
-  readonly #reserved = new Set<QueueEntry>()
+  /** The jobs that are counted as reserved. */
+  readonly #reserved = new Set<QueuePlace>()
 
   get isEmpty(): boolean {
     return this.#groups.size === 0
@@ -83,7 +83,7 @@ export class LimitLines {
     return this.#waking.first?.wakeAt
   }
 
-  /** Sets the rules. The caller must then enter all entries again. */
+  /** Sets the rules. The caller must then enter all jobs again. */
   setRules(rules: LimitRules): void {
     this.#rules = rules
     const listed = [...this.#groups.values()].filter(({ head }) => head !== undefined)
@@ -102,10 +102,10 @@ export class LimitLines {
   }
 
   /**
-   * Adds an entry to its group, if a limit or a hold is set for one of its keys. A cancelled job does not wait for keys that are stopped:
+   * Adds a job to its group, if a limit or a hold is set for one of its keys. A cancelled job does not wait for keys that are stopped:
    * it would stay on the board until they are resumed.
    */
-  join(place: QueueEntry): void {
+  join(place: QueuePlace): void {
     if (this.#rules.isEmpty) return
     const { posting } = place.stored
     const passesStops = place.state === 'waiting' && place.entry.cancelRequested
@@ -120,18 +120,18 @@ export class LimitLines {
     this.#groupOf.set(place, group)
   }
 
-  /** Returns whether the entry is in a group. */
-  has(place: QueueEntry): boolean {
+  /** Returns whether the job is in a group. */
+  has(place: QueuePlace): boolean {
     return this.#groupOf.has(place)
   }
 
-  /** Returns whether the entry waits for a key that is stopped. */
-  isStopped(place: QueueEntry): boolean {
+  /** Returns whether the job waits for a key that is stopped. */
+  isStopped(place: QueuePlace): boolean {
     return this.#keysOf(place).some(({ rule }) => isStopped(rule))
   }
 
-  /** Removes an entry from its group. Before, it must be neither offered nor counted. */
-  quit(place: QueueEntry): void {
+  /** Removes a job from its group. Before, it must be neither offered nor counted. */
+  quit(place: QueuePlace): void {
     const group = this.#groupOf.get(place)
     if (!group) return
     this.#groupOf.delete(place)
@@ -149,7 +149,7 @@ export class LimitLines {
   }
 
   /** Counts a claimed job: it takes a slot of each of its keys. */
-  hold(place: QueueEntry): void {
+  occupy(place: QueuePlace): void {
     for (const line of this.#keysOf(place))
       this.#recount(line, () => {
         line.used += 1
@@ -157,8 +157,8 @@ export class LimitLines {
       })
   }
 
-  /** Stops counting a job that {@link hold} has counted: its claim has ended. */
-  free(place: QueueEntry): void {
+  /** Stops counting a job that {@link occupy} has counted: its claim has ended. */
+  free(place: QueuePlace): void {
     for (const line of this.#keysOf(place)) {
       this.#recount(line, () => {
         line.used -= 1
@@ -167,21 +167,21 @@ export class LimitLines {
     }
   }
 
-  /** Offers an entry to searches, or no longer offers it. `isReady`: whether it can be claimed if its limits permit it. */
-  show(place: QueueEntry, { isReady }: { readonly isReady: boolean }): void {
+  /** Offers a job to searches, or no longer offers it. `isReady`: whether it can be claimed if its limits permit it. */
+  show(place: QueuePlace, { isReady }: { readonly isReady: boolean }): void {
     const group = this.#groupOf.get(place)
     if (group) this.#changeLine(group, () => (isReady ? group.line.add(place) : group.line.delete(place)))
   }
 
-  /** Counts an entry whose claim is tried, until {@link unreserve}. */
-  reserve(place: QueueEntry): void {
+  /** Counts a job whose claim is tried, until {@link unreserve}. */
+  reserve(place: QueuePlace): void {
     if (!this.has(place) || this.#reserved.has(place)) return
     this.#reserved.add(place)
     this.#countReserved(place, 1)
   }
 
-  /** Stops counting an entry that {@link reserve} has counted: its claim was granted, refused or given up. */
-  unreserve(place: QueueEntry): void {
+  /** Stops counting a job that {@link reserve} has counted: its claim was granted, refused or given up. */
+  unreserve(place: QueuePlace): void {
     if (!this.#reserved.delete(place)) return
     this.#countReserved(place, -1)
     for (const line of this.#keysOf(place)) this.#wake(line)
@@ -211,8 +211,8 @@ export class LimitLines {
     return isNoted
   }
 
-  /** Returns why the entry may not start now; undefined if its limits permit it. */
-  blockerOf(place: QueueEntry, now: number): LimitBlocker | undefined {
+  /** Returns why the job may not start now; undefined if its limits permit it. */
+  blockerOf(place: QueuePlace, now: number): LimitBlocker | undefined {
     for (const line of this.#keysOf(place)) {
       const until = blockedUntil(line, { cost: costOf(place.stored.posting, line), now })
       if (until === undefined) continue
@@ -223,15 +223,15 @@ export class LimitLines {
   }
 
   /** Returns the result of {@link blockerOf}, and sets {@link nextWake} to no later than the time in it. */
-  awaitRoom(place: QueueEntry, now: number): LimitBlocker | undefined {
+  awaitRoom(place: QueuePlace, now: number): LimitBlocker | undefined {
     const blocker = this.blockerOf(place, now)
     const line = blocker?.until === undefined ? undefined : this.#keys.get(blocker.key)
     if (line && blocker?.until !== undefined) this.#wakeAt(line, blocker.until)
     return blocker
   }
 
-  /** Returns the earlier job for which a key of the entry keeps its tokens; undefined if there is none. */
-  keptFor(place: QueueEntry, now: number): KeptTokens | undefined {
+  /** Returns the earlier job for which a key of the job keeps its tokens; undefined if there is none. */
+  keptFor(place: QueuePlace, now: number): KeptTokens | undefined {
     for (const line of this.#keysOf(place)) {
       const firsts = line.rule.rate ? [...line.groups].flatMap(({ line: { first } }) => first ?? []) : []
       const [first] = firsts.filter((each) => compareClaimOrder(each, place) < 0).sort(compareClaimOrder)
@@ -241,7 +241,7 @@ export class LimitLines {
     return undefined
   }
 
-  /** Begins a search for entries that may start now. */
+  /** Begins a search for jobs that may start now. */
   search(now: number): LimitSearch {
     return new LimitSearch({
       ...{ open: this.#open, now, keysOf: (place) => this.#keysOf(place) },
@@ -266,13 +266,13 @@ export class LimitLines {
     if (first) this.limited.note({ key, first, until: until === Number.POSITIVE_INFINITY ? undefined : until }, now)
   }
 
-  #keysOf(place: QueueEntry): readonly KeyLine[] {
+  #keysOf(place: QueuePlace): readonly KeyLine[] {
     return this.#groupOf.get(place)?.keys ?? []
   }
 
   #newGroup(id: string, names: readonly string[]): LimitGroup {
     const keys = names.map((key) => this.#line(key))
-    const line = new SortedList<QueueEntry, ClaimOrderKey>(compareClaimOrder)
+    const line = new SortedList<QueuePlace, ClaimOrderKey>(compareClaimOrder)
     const group: LimitGroup = {
       ...{ id, keys, line, members: 0 },
       ...{ head: undefined, parkedUnder: undefined, fairKey: undefined },
@@ -310,8 +310,8 @@ export class LimitLines {
     return this.#starts
   }
 
-  /** Adds an entry to the reserved jobs and tokens of its keys, or subtracts it. */
-  #countReserved(place: QueueEntry, times: 1 | -1): void {
+  /** Adds a job to the reserved jobs and tokens of its keys, or subtracts it. */
+  #countReserved(place: QueuePlace, times: 1 | -1): void {
     for (const line of this.#keysOf(place)) {
       this.#recount(line, () => {
         line.reserved += times

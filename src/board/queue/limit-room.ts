@@ -1,6 +1,6 @@
 /** Computes whether the keys of a group have room for a job: the slots and tokens that are left, as far as this process knows. */
 import { compareClaimOrder } from '../model/claim-order.ts'
-import type { QueueEntry } from '../model/entry.ts'
+import type { QueuePlace } from '../model/entry.ts'
 import { type LimitCost, takeTokens } from '../model/limits.ts'
 import type { Posting } from '../model/posting.ts'
 import { compareTurns, type KeyLine, type LimitGroup } from './limit-groups.ts'
@@ -21,32 +21,32 @@ export interface BlockedKey {
 }
 
 /**
- * Returns the key of the group that has no room for an entry for the longest time; undefined if all keys have room. By default, the entry
+ * Returns the key of the group that has no room for a job for the longest time; undefined if all keys have room. By default, the job
  * is the first of the group. While a job waits for a slot, no tokens are kept for it: it is not known when it will start.
  */
 export function findBlocked(
   group: LimitGroup,
-  options: { now: number; place?: QueueEntry; chosen?: ChosenJobs },
+  options: { now: number; place?: QueuePlace; chosen?: ChosenJobs },
 ): BlockedKey | undefined {
   const { now, place = group.line.first, chosen } = options
   if (!place) return undefined
   let blocked: BlockedKey | undefined
   for (const line of group.keys) {
-    const asked = { cost: costOf(place.stored.posting, line), now, chosen: chosen?.get(line) }
-    const until = blockedUntil(line, asked) ?? findKept(line, { group, place, now })?.until
+    const want = { cost: costOf(place.stored.posting, line), now, chosen: chosen?.get(line) }
+    const until = blockedUntil(line, want) ?? findKept(line, { group, place, now })?.until
     if (until !== undefined && until > (blocked?.until ?? Number.NEGATIVE_INFINITY)) blocked = { line, until }
   }
   return blocked
 }
 
 /**
- * Returns the job before an entry for which the key keeps its tokens, and until when. If it kept none, jobs that cost few tokens would take
+ * Returns the earlier job for which the key keeps its tokens, and until when. If it kept none, jobs that cost few tokens would take
  * each token as soon as it is free, and a job that costs many would never start.
  */
 export function findKept(
   line: KeyLine,
-  { group, place, now }: { readonly group: LimitGroup; readonly place: QueueEntry; readonly now: number },
-): { readonly first: QueueEntry; readonly until: number } | undefined {
+  { group, place, now }: { readonly group: LimitGroup; readonly place: QueuePlace; readonly now: number },
+): { readonly first: QueuePlace; readonly until: number } | undefined {
   const waiting = line.rule.rate && line.parked.first
   const first = waiting?.line.first
   if (!waiting || !first || waiting === group || !goesBefore(waiting, { group, place })) return undefined
@@ -56,7 +56,7 @@ export function findKept(
 
 function goesBefore(
   waiting: LimitGroup,
-  { group, place }: { readonly group: LimitGroup; readonly place: QueueEntry },
+  { group, place }: { readonly group: LimitGroup; readonly place: QueuePlace },
 ): boolean {
   const pattern = waiting.fairKey?.rule.fair
   if (pattern !== undefined && pattern === group.fairKey?.rule.fair && group.head)
@@ -67,10 +67,10 @@ function goesBefore(
 /** Returns the time until which the key has no room, infinite if it is not known; undefined if it has room. */
 export function blockedUntil(
   { rule, used, reserved, reservedTokens, arrivalMs, refusedUntil }: KeyLine,
-  asked: { readonly cost: number; readonly now: number; readonly chosen?: ChosenOfKey | undefined },
+  want: { readonly cost: number; readonly now: number; readonly chosen?: ChosenOfKey | undefined },
 ): number | undefined {
   const { concurrency, rate, heldUntil = 0 } = rule
-  const { cost, now, chosen = { count: 0, costMs: 0 } } = asked
+  const { cost, now, chosen = { count: 0, costMs: 0 } } = want
   if (heldUntil > now) return heldUntil
   if (concurrency !== undefined && used + reserved + chosen.count >= concurrency) return Number.POSITIVE_INFINITY
   if (refusedUntil > now) return refusedUntil

@@ -6,7 +6,7 @@
  * another key never waits for a job that was posted after it.
  */
 import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'
-import type { QueueEntry } from '../model/entry.ts'
+import type { QueuePlace } from '../model/entry.ts'
 import { type Contender, FairTurns, type GroupList, type KeyLine, type LimitGroup } from './limit-groups.ts'
 import { type BlockedKey, type ChosenJobs, type ChosenOfKey, costOf, findBlocked, isUsedUp } from './limit-room.ts'
 import { type Cursor, isNotBehind, Turns, toCursor } from './limit-turns.ts'
@@ -15,7 +15,7 @@ import { SortedList } from './sorted.ts'
 export interface SearchOptions {
   readonly open: GroupList
   readonly now: number
-  readonly keysOf: (place: QueueEntry) => readonly KeyLine[]
+  readonly keysOf: (place: QueuePlace) => readonly KeyLine[]
   /**
    * Opens parked groups: `times` as many as there is room for, and none of a key whose room the chosen jobs use up. Returns whether any was
    * opened.
@@ -32,7 +32,7 @@ export class LimitSearch {
   readonly #full = new Map<LimitGroup, BlockedKey>()
   /** The groups that have no room only because of the chosen jobs. */
   readonly #taken = new Map<LimitGroup, BlockedKey>()
-  readonly #yielded = new Set<QueueEntry>()
+  readonly #yielded = new Set<QueuePlace>()
   /** Keys with too few tokens for a job that this scan has visited: they keep their tokens for it, and the jobs behind it get none. */
   readonly #kept = new Set<KeyLine>()
 
@@ -41,7 +41,7 @@ export class LimitSearch {
   }
 
   /** Notes that a job was chosen, so that its slots and tokens are not free for later jobs of this search. */
-  choose(place: QueueEntry): void {
+  choose(place: QueuePlace): void {
     for (const line of this.#options.keysOf(place)) {
       const chosen = this.#chosen.get(line) ?? { count: 0, costMs: 0 }
       chosen.count += 1
@@ -51,7 +51,7 @@ export class LimitSearch {
   }
 
   /** Yields the jobs that may start now. The lines must not change before {@link end}. */
-  *jobs(): Generator<QueueEntry, void, undefined> {
+  *jobs(): Generator<QueuePlace, void, undefined> {
     this.#options.openMore(1, this.#chosen)
     for (let times = 2; ; times *= 2) {
       yield* this.#scan()
@@ -73,7 +73,7 @@ export class LimitSearch {
     this.#full.clear()
   }
 
-  *#scan(): Generator<QueueEntry, void, undefined> {
+  *#scan(): Generator<QueuePlace, void, undefined> {
     this.#kept.clear()
     const cursors = new SortedList<Cursor, ClaimOrderKey>(compareClaimOrder)
     const contenders = this.#options.open[Symbol.iterator]()

@@ -4,23 +4,23 @@
  */
 import { compareNumbers } from '../../core/time.ts'
 import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'
-import type { QueueEntry } from '../model/entry.ts'
+import type { QueuePlace } from '../model/entry.ts'
 import { countRunning, type FairKey, type KeyLine, type LimitGroup } from './limit-groups.ts'
 import { SortedList } from './sorted.ts'
 
 /** The next job of a group in a scan. */
 export interface Cursor extends ClaimOrderKey {
-  readonly place: QueueEntry
+  readonly place: QueuePlace
   readonly group: LimitGroup
   /** The jobs of the group after this one. */
-  readonly rest: Iterator<QueueEntry>
+  readonly rest: Iterator<QueuePlace>
   /** The turns that yield the job after this one; undefined for a group that takes no turns. */
   readonly turns?: Turns
 }
 
 export interface TurnsOptions {
   readonly isFull: (cursor: Cursor) => boolean
-  readonly isYielded: (place: QueueEntry) => boolean
+  readonly isYielded: (place: QueuePlace) => boolean
   /** Returns the number of jobs of the key that this search has chosen. */
   readonly chosenOf: (line: KeyLine) => number
   /** Returns whether the key has room only for the jobs that this search has chosen. */
@@ -133,7 +133,7 @@ class JobsOfKey {
 }
 
 /** Returns the cursor of the next job of a group; undefined if there is none. */
-export function toCursor(group: LimitGroup, rest: Iterator<QueueEntry>): Cursor | undefined {
+export function toCursor(group: LimitGroup, rest: Iterator<QueuePlace>): Cursor | undefined {
   const { done, value: place } = rest.next()
   return done ? undefined : { id: place.id, priority: place.priority, order: place.order, place, group, rest }
 }

@@ -1,5 +1,5 @@
 /** Collects the keys for which jobs have begun to wait. Each is reported at most once in a minute. */
-import type { QueueEntry } from '../model/entry.ts'
+import type { QueuePlace } from '../model/entry.ts'
 
 /** The time without waiting jobs after which a key is reported again. */
 const REPORT_PERIOD_MS = 60_000
@@ -10,7 +10,7 @@ const MAX_KEPT_KEYS = 10_000
 export interface LimitedKey {
   readonly key: string
   /** The first job that waits. */
-  readonly first: QueueEntry
+  readonly first: QueuePlace
   /** The time from which the key has room, in milliseconds since 1970; undefined if it is not known. */
   readonly until: number | undefined
 }

@@ -16,16 +16,16 @@
  * A job whose flow no conductor has known for long is **set aside**: no other job waits for it, until a conductor knows the
  * flow again. It can still be claimed. `view/unaccepted-flows.ts` determines these flows.
  *
- * In this folder an *entry* (`JobEntry`) is a job in the view, and a *place* (`QueueEntry`) is its entry in the queue, which is replaced
+ * In this folder an *entry* (`JobEntry`) is a job in the view, and a *place* (`QueuePlace`) is its place in the queue, which is replaced
  * when its state changes.
  *
  * **Costs.** The claimable jobs are in a sorted list of their own, so choosing never visits the other jobs. A change costs as much
- * as it affects: its own entry, and the entries that it blocks or unblocks.
+ * as it affects: its own job, and the jobs that it blocks or unblocks.
  */
 import { compareNumbers } from '../../core/time.ts'
 import type { StoredJob } from '../contract/index.ts'
 import { type ClaimOrderKey, compareClaimOrder, compareIds, type HasId, pickAtRandom } from '../model/claim-order.ts'
-import type { JobEntry, QueueEntry, QueueState } from '../model/entry.ts'
+import type { JobEntry, QueuePlace, QueueState } from '../model/entry.ts'
 import { type FlowReference, flowKey, toFlowReference } from '../model/flow-reference.ts'
 import type { LimitRules } from '../model/limits.ts'
 import { type Posting, toKeptBytes } from '../model/posting.ts'
@@ -45,7 +45,7 @@ export interface TakeOptions {
   /** The place for suspects of this process: while it is taken, no job that needs it is chosen. */
   readonly suspects: Pick<SuspectPlace, 'isFree' | 'noteWaiting'>
   /**
-   * With 1, the first jobs in claim order are chosen. With more, `max` jobs are chosen at random among the first `spread * max` of
+   * The spread of the choice: with 1, the first jobs in claim order are chosen; with more, `max` jobs are chosen at random among the first `spread * max` of
    * the highest priority, so that processes with the same view do not all try the same jobs.
    */
   readonly spread: number
@@ -67,16 +67,16 @@ const NO_KEYS: ReadonlySet<string> = new Set()
 const MAX_CLAIMED_FLOWS = 1_000
 
 export class ClaimQueue {
-  readonly #readyEntries = new SortedList<QueueEntry, ClaimOrderKey>(compareClaimOrder)
-  readonly #delayed = new SortedList<QueueEntry>(compareDue)
+  readonly #readyEntries = new SortedList<QueuePlace, ClaimOrderKey>(compareClaimOrder)
+  readonly #delayed = new SortedList<QueuePlace>(compareDue)
   readonly #lines = new ResourceLines((place, passes) => this.#onPasses(place, passes))
   readonly #limits = new LimitLines()
   /** The unclaimed jobs that expire if they are not started. An expired job keeps its place until it is in the trash. */
   readonly expiring = new ExpiringJobs()
   /** Jobs whose posting is unread here. Their resources are unknown, so later jobs that want any resource wait for them. */
   readonly #unread = new SortedList<JobEntry, HasId>(compareIds)
-  /** All jobs that wait for resources, by id, because an unread job has no place in claim order yet. */
-  readonly #behindUnread = new Threshold<QueueEntry, HasId>(compareIds)
+  /** The jobs that wait for resources, by id, because an unread job has no place in claim order yet. */
+  readonly #behindUnread = new Threshold<QueuePlace, HasId>(compareIds)
   /** The jobs that are reserved for a caller: see {@link reserve}. */
   readonly #reserved = new Set<JobEntry>()
   /** Keys of the flows whose jobs are set aside: see {@link setAside}. */
@@ -118,9 +118,13 @@ export class ClaimQueue {
    * server's clock: call {@link advance} then.
    */
   get nextDue(): number | undefined {
-    const times = [this.#delayed.first?.dueAt, this.#limits.nextWake, this.expiring.next]
-    const next = Math.min(...times.map((time) => time ?? Number.POSITIVE_INFINITY))
-    return next === Number.POSITIVE_INFINITY ? undefined : next
+    const never = Number.POSITIVE_INFINITY
+    const next = Math.min(
+      this.#delayed.first?.dueAt ?? never,
+      this.#limits.nextWake ?? never,
+      this.expiring.next ?? never,
+    )
+    return next === never ? undefined : next
   }
 
   /** Whether a job may be waiting behind another unclaimed job. */
@@ -130,7 +134,7 @@ export class ClaimQueue {
 
   /** Returns the flows of all jobs in the lines where an unclaimed job may wait for another, by their keys. Visits all lines. */
   contendingFlows(): Map<string, WaitingFlow> {
-    const found = new Map<string, { work: FlowReference; since: number; first: QueueEntry }>()
+    const found = new Map<string, { work: FlowReference; since: number; first: QueuePlace }>()
     for (const place of this.#lines.contendingEntries()) {
       const work = toFlowReference(place.stored.posting)
       if (!work) continue
@@ -148,7 +152,7 @@ export class ClaimQueue {
 
   /** Sets aside the jobs of the flows with these keys, and of no other flows. */
   setAside(keys: ReadonlySet<string>): void {
-    const changed = new Set<QueueEntry>()
+    const changed = new Set<QueuePlace>()
     for (const place of this.#lines.waitingEntries()) {
       const work = toFlowReference(place.stored.posting)
       const key = work && flowKey(work)
@@ -161,7 +165,7 @@ export class ClaimQueue {
   /** Sets the limits of all keys. @param entries all jobs of the view */
   setLimits(rules: LimitRules, entries: Iterable<JobEntry>): void {
     this.#limits.setRules(rules)
-    for (const entry of entries) if (entry.queueEntry) this.#move(entry, entry.queueEntry.state)
+    for (const entry of entries) if (entry.queuePlace) this.#move(entry, entry.queuePlace.state)
   }
 
   /** Notes the arrival time of a key, from the answer to a claim. */
@@ -174,8 +178,8 @@ export class ClaimQueue {
     this.#limits.noteRefused(key, this.#now)
   }
 
-  /** Stops counting the slots and tokens of entries whose claims were tried: by now they are taken, or free. */
-  endTrials(places: readonly QueueEntry[]): void {
+  /** Stops counting the slots and tokens of jobs whose claims were tried: by now they are taken, or free. */
+  endTrials(places: readonly QueuePlace[]): void {
     for (const place of places) this.#limits.unreserve(place)
   }
 
@@ -185,13 +189,13 @@ export class ClaimQueue {
   }
 
   /** Returns the limit for which a due job waits; undefined if it waits for none. */
-  limitOf({ queueEntry }: JobEntry): LimitBlocker | undefined {
-    return queueEntry?.state === 'waiting' ? this.#limits.blockerOf(queueEntry, this.#now) : undefined
+  limitOf({ queuePlace }: JobEntry): LimitBlocker | undefined {
+    return queuePlace?.state === 'waiting' ? this.#limits.blockerOf(queuePlace, this.#now) : undefined
   }
 
   /** Returns the earlier job for which a limit keeps its tokens from a due job; undefined if there is none. */
-  keptFor({ queueEntry }: JobEntry): KeptTokens | undefined {
-    return queueEntry?.state === 'waiting' ? this.#limits.keptFor(queueEntry, this.#now) : undefined
+  keptFor({ queuePlace }: JobEntry): KeptTokens | undefined {
+    return queuePlace?.state === 'waiting' ? this.#limits.keptFor(queuePlace, this.#now) : undefined
   }
 
   /** Returns the keys of the flows whose jobs with resources were claimed since the last call, here or elsewhere. */
@@ -205,18 +209,18 @@ export class ClaimQueue {
   /** Updates the queue after a change of the entry. Costs nothing if the change does not affect the queue. */
   update(entry: JobEntry): void {
     if (entry.content === 'unread' && !entry.ended && entry.windowStatus !== 'outside') this.#unread.add(entry)
-    // A queued entry always has its posting loaded.
-    else if (!entry.queueEntry && this.#unread.size > 0) this.#unread.delete(entry)
+    // A queued job always has its posting loaded.
+    else if (!entry.queuePlace && this.#unread.size > 0) this.#unread.delete(entry)
     const state = this.#queueStateOf(entry)
-    const known = entry.queueEntry
+    const known = entry.queuePlace
     const isSame = known && known.state === state && known.stored === entry.stored
     if (isSame && !this.#passesStops(known)) this.#showEntry(known)
     else this.#move(entry, state)
-    this.#behindUnread.move(this.#unread.first ?? 'all', (place, passes) => this.#onPasses(place, passes))
+    this.#behindUnread.move(this.#unread.first ?? 'all', this.#onPasses)
   }
 
-  /** Returns whether the entry waits for a key that is stopped, and was cancelled since: see `limit-lines.ts`. */
-  #passesStops(place: QueueEntry): boolean {
+  /** Returns whether the job waits for a key that is stopped, and was cancelled since: see `limit-lines.ts`. */
+  #passesStops(place: QueuePlace): boolean {
     return place.state === 'waiting' && place.entry.cancelRequested && this.#limits.isStopped(place)
   }
 
@@ -253,8 +257,8 @@ export class ClaimQueue {
     return woken
   }
 
-  /** Chooses the first claimable jobs and returns them in claim order. They are not chosen again until {@link release}. */
-  reserveNext(wanted: TakeOptions): QueueEntry[] {
+  /** Chooses the first claimable jobs and returns them in claim order. They are not chosen again until {@link unreserve}. */
+  reserveNext(wanted: TakeOptions): QueuePlace[] {
     const { max, random = Math.random } = wanted
     const found = this.#findCandidates(wanted)
     const taken = found.length <= max ? found : pickAtRandom(found, { count: max, random }).sort(compareClaimOrder)
@@ -265,23 +269,23 @@ export class ClaimQueue {
 
   /**
    * Chooses the given job if it is unclaimed, its posting is current, and no claim of it is being tried, even if it is blocked or
-   * not due. It is not chosen again until {@link release}.
+   * not due. It is not chosen again until {@link unreserve}.
    */
-  reserveEntry(entry: JobEntry): QueueEntry | undefined {
-    const { queueEntry } = entry
-    if (!queueEntry || queueEntry.state === 'claimed' || entry.content !== 'fresh' || entry.isReserved) return undefined
-    this.#reserve(queueEntry)
-    return queueEntry
+  reserveEntry(entry: JobEntry): QueuePlace | undefined {
+    const { queuePlace } = entry
+    if (!queuePlace || queuePlace.state === 'claimed' || entry.content !== 'fresh' || entry.isReserved) return undefined
+    this.#reserve(queuePlace)
+    return queuePlace
   }
 
   /**
    * Chooses the given job as {@link reserveEntry} does, if it is due and nothing blocks it. If it waits for a limit until a known time,
    * {@link nextDue} is no later.
    */
-  reserveFree(entry: JobEntry): QueueEntry | undefined {
-    const { queueEntry } = entry
-    const isFree = queueEntry?.state === 'waiting' && queueEntry.blockerCount === 0
-    return isFree && !this.#limits.awaitRoom(queueEntry, this.#now) ? this.reserveEntry(entry) : undefined
+  reserveFree(entry: JobEntry): QueuePlace | undefined {
+    const { queuePlace } = entry
+    const isFree = queuePlace?.state === 'waiting' && queuePlace.blockerCount === 0
+    return isFree && !this.#limits.awaitRoom(queuePlace, this.#now) ? this.reserveEntry(entry) : undefined
   }
 
   /** Returns whether any job can be claimed. */
@@ -289,12 +293,12 @@ export class ClaimQueue {
     return this.#findCandidates({ ...wanted, max: 1, spread: 1 }).length > 0
   }
 
-  release(places: readonly QueueEntry[]): void {
+  unreserve(places: readonly QueuePlace[]): void {
     for (const place of places) {
       const { entry } = place
       entry.isReserved = false
       this.#limits.unreserve(place)
-      if (entry.queueEntry) this.#showEntry(entry.queueEntry)
+      if (entry.queuePlace) this.#showEntry(entry.queuePlace)
     }
   }
 
@@ -303,20 +307,20 @@ export class ClaimQueue {
    * Where unread postings block the job, returns the first of them (its content is `unread`) with the name of one resource, which
    * it may want.
    */
-  blockedBy({ queueEntry }: JobEntry): Blocker | undefined {
-    if (!queueEntry?.blockerCount) return undefined
-    const blocker = this.#lines.findBlocker(queueEntry)
+  blockedBy({ queuePlace }: JobEntry): Blocker | undefined {
+    if (!queuePlace?.blockerCount) return undefined
+    const blocker = this.#lines.findBlocker(queuePlace)
     if (blocker) return blocker
-    const { exclusive, shared } = queueEntry.resources
+    const { exclusive, shared } = queuePlace.resources
     const resource = exclusive[0] ?? shared[0]
     const entry = this.#unread.first
     return entry && resource !== undefined ? { resource, entry } : undefined
   }
 
   /** Returns the jobs to choose from: `max`, or more of the first priority with a spread above 1. */
-  #findCandidates(wanted: TakeOptions): QueueEntry[] {
+  #findCandidates(wanted: TakeOptions): QueuePlace[] {
     const { max, accept, suspects, spread } = wanted
-    const found: QueueEntry[] = []
+    const found: QueuePlace[] = []
     let isPlaceFree = suspects.isFree
     const search = this.#limits.isEmpty ? undefined : this.#limits.search(this.#now)
     const entries = search ? mergeInOrder(this.#readyEntries, search.jobs()) : this.#readyEntries
@@ -341,7 +345,7 @@ export class ClaimQueue {
     return found
   }
 
-  #reserve(place: QueueEntry): void {
+  #reserve(place: QueuePlace): void {
     place.entry.isReserved = true
     this.#limits.reserve(place)
     this.#showEntry(place)
@@ -358,10 +362,10 @@ export class ClaimQueue {
   }
 
   #move(entry: JobEntry, state: QueueState | undefined): void {
-    const old = entry.queueEntry
-    const place = entry.stored && state && newQueueEntry(entry, entry.stored, state)
+    const old = entry.queuePlace
+    const place = entry.stored && state && newQueuePlace(entry, entry.stored, state)
     if (place) this.#limits.join(place)
-    entry.queueEntry = place
+    entry.queuePlace = place
     if (old) this.#leave(old)
     if (old) this.#limits.quit(old)
     if (place) this.#enter(place)
@@ -371,9 +375,9 @@ export class ClaimQueue {
     this.#showEntry(place)
   }
 
-  #enter(place: QueueEntry): void {
+  #enter(place: QueuePlace): void {
     this.#keptBytes += toKeptBytes(place.stored)
-    if (place.state === 'claimed') this.#limits.hold(place)
+    if (place.state === 'claimed') this.#limits.occupy(place)
     else {
       this.#count(place, 1)
       this.expiring.add(place)
@@ -386,7 +390,7 @@ export class ClaimQueue {
     if (place.state === 'waiting' && wantsResources(place) && !this.#behindUnread.add(place)) place.blockerCount += 1
   }
 
-  #leave(place: QueueEntry): void {
+  #leave(place: QueuePlace): void {
     this.#keptBytes -= toKeptBytes(place.stored)
     this.#setReady(place, { isReady: false })
     this.#limits.unreserve(place)
@@ -403,8 +407,8 @@ export class ClaimQueue {
     if (place.state === 'waiting' && wantsResources(place)) this.#behindUnread.delete(place)
   }
 
-  /** Returns the group with which the entry is set aside; undefined if it is not. Notes the flow of a claimed job as known. */
-  #setAsideGroup(place: QueueEntry): string | undefined {
+  /** Returns the group with which the job is set aside; undefined if it is not. Notes the flow of a claimed job as known. */
+  #setAsideGroup(place: QueuePlace): string | undefined {
     if (!this.contended || !wantsResources(place)) return undefined
     const work = toFlowReference(place.stored.posting)
     const key = work && flowKey(work)
@@ -414,24 +418,25 @@ export class ClaimQueue {
     return undefined
   }
 
-  #count({ stored }: QueueEntry, times: 1 | -1): void {
+  #count({ stored }: QueuePlace, times: 1 | -1): void {
     this.#size += times
     this.#bytes += times * toKeptBytes(stored)
   }
 
-  #onPasses(place: QueueEntry, passes: boolean): void {
+  /** A property, because {@link update} passes it for every change. */
+  readonly #onPasses = (place: QueuePlace, passes: boolean): void => {
     place.blockerCount += passes ? -1 : 1
     this.#showEntry(place)
   }
 
-  /** Adds the entry to the claimable ones, or removes it, as its state requires. */
-  #showEntry(place: QueueEntry): void {
+  /** Adds the job to the claimable ones, or removes it, as its state requires. */
+  #showEntry(place: QueuePlace): void {
     const { content } = place.entry
     const ready = place.state === 'waiting' && place.blockerCount === 0 && content === 'fresh' && !this.#isTaken(place)
     this.#setReady(place, { isReady: ready })
   }
 
-  #setReady(place: QueueEntry, { isReady }: { readonly isReady: boolean }): void {
+  #setReady(place: QueuePlace, { isReady }: { readonly isReady: boolean }): void {
     if (isReady === place.isReady) return
     place.isReady = isReady
     if (this.#limits.has(place)) this.#limits.show(place, { isReady })
@@ -439,12 +444,12 @@ export class ClaimQueue {
     else this.#readyEntries.delete(place)
   }
 
-  #isTaken({ entry }: QueueEntry): boolean {
+  #isTaken({ entry }: QueuePlace): boolean {
     return entry.isReserved || entry.windowStatus === 'pinned' || this.#reserved.has(entry)
   }
 }
 
-function newQueueEntry(entry: JobEntry, stored: StoredJob, state: QueueState): QueueEntry {
+function newQueuePlace(entry: JobEntry, stored: StoredJob, state: QueueState): QueuePlace {
   const { id, order, posting } = stored
   const wants = toResourceWants(posting)
   const dueAt = dueTime(stored)
@@ -463,13 +468,13 @@ function newQueueEntry(entry: JobEntry, stored: StoredJob, state: QueueState): Q
 }
 
 /**
- * Merges two sequences of entries that have no entry in common. The result is in claim order if both are; keys of a fair pattern take
- * turns, so their entries may not be.
+ * Merges two sequences of jobs that have no job in common. The result is in claim order if both are; keys of a fair pattern take
+ * turns, so their jobs may not be.
  */
 function* mergeInOrder(
-  ready: Iterable<QueueEntry>,
-  limited: Iterable<QueueEntry>,
-): Generator<QueueEntry, void, undefined> {
+  ready: Iterable<QueuePlace>,
+  limited: Iterable<QueuePlace>,
+): Generator<QueuePlace, void, undefined> {
   const [one, other] = [ready[Symbol.iterator](), limited[Symbol.iterator]()]
   let [a, b] = [one.next(), other.next()]
   while (!a.done && !b.done) {
@@ -488,10 +493,10 @@ export function dueTime({ posting, writtenAt, waits }: StoredJob): number {
   return posting.delay === undefined ? 0 : writtenAt + posting.delay
 }
 
-function wantsResources({ resources }: QueueEntry): boolean {
+function wantsResources({ resources }: QueuePlace): boolean {
   return resources.exclusive.length + resources.shared.length > 0
 }
 
-function compareDue(a: QueueEntry, b: QueueEntry): number {
+function compareDue(a: QueuePlace, b: QueuePlace): number {
   return compareNumbers(a.dueAt, b.dueAt) || compareIds(a, b)
 }

@@ -2,12 +2,12 @@
  * The holders of each resource, and the line of jobs that wait for it. A *writer* wants the resource exclusively, a *reader*
  * shared.
  *
- * An entry passes if no holder and no entry before it conflicts with it: the first writer, if the resource is free and no reader is
- * before it, or the readers before the first writer. So passing entries never conflict with each other, and a waiting writer
- * blocks later readers. All other entries are blocked, and are visited only when the head of the line moves past them.
+ * A job passes if no holder and no job before it conflicts with it: the first writer, if the resource is free and no reader is
+ * before it, or the readers before the first writer. So passing jobs never conflict with each other, and a waiting writer
+ * blocks later readers. All other jobs are blocked, and are visited only when the head of the line moves past them.
  *
  * **A change has two steps**, because a claim turns the first in line into a holder: `leave` and `enter` change the lines without
- * notifications, `settle` then notifies the entries for which the result has changed. With notifications in each step, the claim
+ * notifications, `settle` then notifies the jobs for which the result has changed. With notifications in each step, the claim
  * of a writer would unblock and block ten thousand readers behind it.
  *
  * **Jobs that are set aside**, because no conductor has known their flow for long (`view/unaccepted-flows.ts`), block no other job.
@@ -15,7 +15,7 @@
  * before them that are not set aside.
  */
 import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'
-import type { JobEntry, QueueEntry } from '../model/entry.ts'
+import type { JobEntry, QueuePlace } from '../model/entry.ts'
 import type { ResourceMode, ResourceWants } from '../model/resources.ts'
 import { SetAside } from './set-aside.ts'
 import { SortedList } from './sorted.ts'
@@ -28,13 +28,13 @@ export interface Blocker {
 
 export class ResourceLines {
   readonly #lines = new Map<string, ResourceLine>()
-  readonly #onPasses: (place: QueueEntry, passes: boolean) => void
-  /** The entries that are set aside, each with its group, so that an entry leaves the line that it entered. */
-  readonly #setAside = new Map<QueueEntry, string>()
+  readonly #onPasses: (place: QueuePlace, passes: boolean) => void
+  /** The jobs that are set aside, each with its group, so that a job leaves the line that it entered. */
+  readonly #setAside = new Map<QueuePlace, string>()
   #contended = false
 
-  /** @param onPasses called for each entry that begins or ceases to pass in one of its lines */
-  constructor(onPasses: (place: QueueEntry, passes: boolean) => void) {
+  /** @param onPasses called for each job that begins or ceases to pass in one of its lines */
+  constructor(onPasses: (place: QueuePlace, passes: boolean) => void) {
     this.#onPasses = onPasses
   }
 
@@ -49,17 +49,17 @@ export class ResourceLines {
   }
 
   /**
-   * Adds the entry to the holders of its resources, or to their lines; adds the lines in which it waits to `place.blockerCount`.
+   * Adds the job to the holders of its resources, or to their lines; adds the lines in which it waits to `place.blockerCount`.
    *
-   * @param aside the group with which the entry is set aside, if it is
+   * @param aside the group with which the job is set aside, if it is
    */
-  enter(place: QueueEntry, aside?: string): void {
+  enter(place: QueuePlace, aside?: string): void {
     if (aside !== undefined) this.#setAside.set(place, aside)
     for (const name of place.resources.exclusive) this.#enter(name, { place, mode: 'exclusive', aside })
     for (const name of place.resources.shared) this.#enter(name, { place, mode: 'shared', aside })
   }
 
-  leave(place: QueueEntry): void {
+  leave(place: QueuePlace): void {
     const aside = this.#setAside.get(place)
     if (aside !== undefined) this.#setAside.delete(place)
     for (const name of place.resources.exclusive) this.#line(name).leave({ place, mode: 'exclusive', aside })
@@ -67,10 +67,10 @@ export class ResourceLines {
   }
 
   /**
-   * Yields the entries of all lines in which a waiting entry may wait for another waiting entry, once for each of its lines.
+   * Yields the jobs of all lines in which a waiting job may wait for another waiting job, once for each of its lines.
    * The lines must not change during the iteration, which must be completed.
    */
-  *contendingEntries(): Generator<QueueEntry, void, undefined> {
+  *contendingEntries(): Generator<QueuePlace, void, undefined> {
     this.#contended = false
     for (const line of this.#lines.values()) {
       if (!line.contended) continue
@@ -79,8 +79,8 @@ export class ResourceLines {
     }
   }
 
-  /** Yields the entries of all lines, also the entries set aside, once for each line. The lines must not change during the iteration. */
-  *waitingEntries(): Generator<QueueEntry, void, undefined> {
+  /** Yields the jobs of all lines, also the jobs set aside, once for each line. The lines must not change during the iteration. */
+  *waitingEntries(): Generator<QueuePlace, void, undefined> {
     for (const line of this.#lines.values()) yield* line.waiting()
   }
 
@@ -90,14 +90,14 @@ export class ResourceLines {
     this.#contended ||= line.contended
   }
 
-  /** Notifies the affected entries. To be called after `enter` and `leave`, with the resources of the entry. */
+  /** Notifies the affected jobs. To be called after `enter` and `leave`, with the resources of the job. */
   settle({ exclusive, shared }: ResourceWants): void {
     for (const name of exclusive) this.#settleLine(name)
     for (const name of shared) this.#settleLine(name)
   }
 
-  /** Returns the job that blocks the entry in the first line where it waits: the holder of the resource, else the first in line. */
-  findBlocker(place: QueueEntry): Blocker | undefined {
+  /** Returns the job that blocks another one in the first line where that one waits: the holder of the resource, else the first in line. */
+  findBlocker(place: QueuePlace): Blocker | undefined {
     for (const mode of ['exclusive', 'shared'] as const) {
       for (const resource of place.resources[mode]) {
         const entry = this.#lines.get(resource)?.findBlocker(place, { mode, aside: this.#setAside.get(place) })
@@ -122,9 +122,9 @@ export class ResourceLines {
   }
 }
 
-/** An entry in one line. */
+/** A job in one line. */
 interface LineEntry {
-  readonly place: QueueEntry
+  readonly place: QueuePlace
   readonly mode: ResourceMode
   readonly aside: string | undefined
 }
@@ -132,22 +132,22 @@ interface LineEntry {
 /** The holders and the line of one resource. Its parts are created on first use: a board may have as many resources as jobs. */
 class ResourceLine {
   #holders: Record<ResourceMode, Set<JobEntry>> | undefined
-  #writers: SortedList<QueueEntry, ClaimOrderKey> | undefined
-  #readers: Threshold<QueueEntry, ClaimOrderKey> | undefined
+  #writers: SortedList<QueuePlace, ClaimOrderKey> | undefined
+  #readers: Threshold<QueuePlace, ClaimOrderKey> | undefined
   /** The writer that passes, if one does. */
-  #next: QueueEntry | undefined
+  #next: QueuePlace | undefined
   #setAside: SetAside | undefined
 
   get empty(): boolean {
     return !this.#isHeld() && this.#waitingCount === 0
   }
 
-  /** Whether a waiting entry may wait for another waiting entry: readers alone never do. */
+  /** Whether a waiting job may wait for another waiting job: readers alone never do. */
   get contended(): boolean {
     return this.#waitingCount > 1 && this.#waitingCount > (this.#readers?.size ?? 0)
   }
 
-  *waiting(): Generator<QueueEntry, void, undefined> {
+  *waiting(): Generator<QueuePlace, void, undefined> {
     yield* this.#writers ?? []
     yield* this.#readers ?? []
     yield* this.#setAside ?? []
@@ -162,11 +162,11 @@ class ResourceLine {
       this.#setAside.add(place, { group: aside, mode })
       place.blockerCount += 1
     } else if (mode === 'exclusive') {
-      this.#writers ??= new SortedList<QueueEntry, ClaimOrderKey>(compareClaimOrder)
+      this.#writers ??= new SortedList<QueuePlace, ClaimOrderKey>(compareClaimOrder)
       this.#writers.add(place)
       place.blockerCount += 1
     } else {
-      this.#readers ??= new Threshold<QueueEntry, ClaimOrderKey>(compareClaimOrder)
+      this.#readers ??= new Threshold<QueuePlace, ClaimOrderKey>(compareClaimOrder)
       if (!this.#readers.add(place)) place.blockerCount += 1
     }
   }
@@ -180,7 +180,7 @@ class ResourceLine {
     } else this.#readers?.delete(place)
   }
 
-  settle(onPasses: (place: QueueEntry, passes: boolean) => void): void {
+  settle(onPasses: (place: QueuePlace, passes: boolean) => void): void {
     const writer = this.#writers?.first
     this.#readers?.move(this.#holders?.exclusive.size ? 'none' : (writer ?? 'all'), onPasses)
     const next = writer && !this.#isHeld() && !isBefore(this.#readers?.first, writer) ? writer : undefined
@@ -194,7 +194,7 @@ class ResourceLine {
   }
 
   findBlocker(
-    place: QueueEntry,
+    place: QueuePlace,
     { mode, aside }: { mode: ResourceMode; aside: string | undefined },
   ): JobEntry | undefined {
     const [holder] = this.#holders?.exclusive ?? []
@@ -207,7 +207,7 @@ class ResourceLine {
     return holder ?? reader ?? (writer && isBefore(first, writer) ? first : writer)?.entry
   }
 
-  /** Returns the job that blocks an entry that is set aside, apart from its own group: a holder, or a job before it in line. */
+  /** Returns the job that blocks a job that is set aside, apart from its own group: a holder, or a job before it in line. */
   #findObstacle(place: ClaimOrderKey, mode: ResourceMode): JobEntry | undefined {
     const [holder] = this.#holders?.exclusive ?? []
     if (holder) return holder
@@ -219,7 +219,7 @@ class ResourceLine {
     return reader ?? (isBefore(first, place) ? first.entry : undefined)
   }
 
-  /** The number of entries that wait, including the entries set aside. */
+  /** The number of jobs that wait, including the jobs set aside. */
   get #waitingCount(): number {
     return (this.#writers?.size ?? 0) + (this.#readers?.size ?? 0) + (this.#setAside?.size ?? 0)
   }
@@ -229,6 +229,6 @@ class ResourceLine {
   }
 }
 
-function isBefore(one: QueueEntry | undefined, other: ClaimOrderKey): one is QueueEntry {
+function isBefore(one: QueuePlace | undefined, other: ClaimOrderKey): one is QueuePlace {
   return one !== undefined && compareClaimOrder(one, other) < 0
 }

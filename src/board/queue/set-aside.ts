@@ -7,22 +7,22 @@
  * of them. Groups do not wait for each other: otherwise two unknown flows would block each other for ever.
  */
 import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'
-import type { QueueEntry } from '../model/entry.ts'
+import type { QueuePlace } from '../model/entry.ts'
 import type { ResourceMode } from '../model/resources.ts'
 import { SortedList } from './sorted.ts'
 
 interface SetAsideEntry extends ClaimOrderKey {
-  readonly place: QueueEntry
+  readonly place: QueuePlace
   readonly mode: ResourceMode
 }
 
 interface SetAsideGroup {
   readonly line: SortedList<SetAsideEntry, ClaimOrderKey>
   /** The first entry of the group, if it passes. */
-  next: QueueEntry | undefined
+  next: QueuePlace | undefined
 }
 
-export class SetAside implements Iterable<QueueEntry> {
+export class SetAside implements Iterable<QueuePlace> {
   readonly #groups = new Map<string, SetAsideGroup>()
   #size = 0
 
@@ -30,7 +30,7 @@ export class SetAside implements Iterable<QueueEntry> {
     return this.#size
   }
 
-  add(place: QueueEntry, { group: name, mode }: { readonly group: string; readonly mode: ResourceMode }): void {
+  add(place: QueuePlace, { group: name, mode }: { readonly group: string; readonly mode: ResourceMode }): void {
     const group = this.#groups.get(name) ?? {
       line: new SortedList<SetAsideEntry, ClaimOrderKey>(compareClaimOrder),
       next: undefined,
@@ -41,7 +41,7 @@ export class SetAside implements Iterable<QueueEntry> {
     this.#size += 1
   }
 
-  delete(place: QueueEntry, name: string): void {
+  delete(place: QueuePlace, name: string): void {
     const group = this.#groups.get(name)
     if (!group?.line.delete(place)) return
     this.#size -= 1
@@ -50,20 +50,20 @@ export class SetAside implements Iterable<QueueEntry> {
   }
 
   /** Returns the first entry of the group, unless it is the given one. */
-  before(place: QueueEntry, name: string): QueueEntry | undefined {
+  before(place: QueuePlace, name: string): QueuePlace | undefined {
     const first = this.#groups.get(name)?.line.first?.place
     return first === place ? undefined : first
   }
 
   /**
-   * Determines for each group whether its first entry passes.
+   * Determines for each group whether its first job passes.
    *
-   * @param free returns whether an entry is blocked neither by a holder nor by a job before it in line
-   * @param onPasses called for each entry that begins or ceases to pass
+   * @param free returns whether a job is blocked neither by a holder nor by a job before it in line
+   * @param onPasses called for each job that begins or ceases to pass
    */
   settle(
     free: (first: ClaimOrderKey, mode: ResourceMode) => boolean,
-    onPasses: (place: QueueEntry, passes: boolean) => void,
+    onPasses: (place: QueuePlace, passes: boolean) => void,
   ): void {
     for (const group of this.#groups.values()) {
       const { first } = group.line
@@ -76,7 +76,7 @@ export class SetAside implements Iterable<QueueEntry> {
     }
   }
 
-  *[Symbol.iterator](): Generator<QueueEntry, void, undefined> {
+  *[Symbol.iterator](): Generator<QueuePlace, void, undefined> {
     for (const { line } of this.#groups.values()) for (const { place } of line) yield place
   }
 }

@@ -51,8 +51,8 @@ export class SuspectPlace {
   /** Whether another suspect still waits because the place is taken: it has not left its board, and is neither claimed nor to be cancelled. */
   get othersWait(): boolean {
     for (const entry of this.#waiting) {
-      const { queueEntry, claimed, ended, cancelRequested } = entry
-      if (queueEntry && !claimed && !ended && !cancelRequested) return true
+      const { queuePlace, claimed, ended, cancelRequested } = entry
+      if (queuePlace && !claimed && !ended && !cancelRequested) return true
       this.#waiting.delete(entry)
     }
     return false
@@ -63,19 +63,19 @@ export class SuspectPlace {
     this.#listeners.add(listener)
   }
 
-  /** Takes the place until {@link release}. A job that was claimed by name takes it also beside another suspect. */
+  /** Takes the place until {@link free}. A job that was claimed by name takes it also beside another suspect. */
   take(
     entry: JobEntry,
     { uuid, board, clock }: { readonly uuid: string; readonly board: string; readonly clock: AlarmClock },
   ): void {
     if (this.#holders.has(entry)) return
-    const alarm = alarmInBackground(clock, PLACE_MS, () => this.release(entry))
+    const alarm = alarmInBackground(clock, PLACE_MS, () => this.free(entry))
     this.#holders.set(entry, { holder: { uuid, board, since: clock.now() }, alarm })
     this.#notify()
   }
 
   /** Frees the place of the job, if it has one. */
-  release(entry: JobEntry): void {
+  free(entry: JobEntry): void {
     const held = this.#holders.get(entry)
     if (!held) return
     held.alarm[Symbol.dispose]()

@@ -23,7 +23,7 @@ const MAX_COUNTED_TIMES = 10_000
 /** Times in a row that are not run. */
 export interface SkippedTimes {
   readonly reason: SkipReason
-  /** At least so many, if there are more than 10,000. */
+  /** The number of times; of more than 10,000 not all are counted. */
   readonly count: number
   readonly from: number
   readonly to: number

@@ -34,15 +34,15 @@ export interface DeclareReport {
 
 /** Parses the option `schedules` of a conductor. @throws InvalidArgument for invalid options */
 export function toDeclaredSchedules(
-  given: readonly DeclaredSchedule[] | DeclaredSchedules,
+  option: readonly DeclaredSchedule[] | DeclaredSchedules,
 ): Required<DeclaredSchedules> {
-  const asked: DeclaredSchedules = Array.isArray(given) ? { declare: given } : (given as DeclaredSchedules)
-  assertOptions(asked, { declare: true, owner: true, prune: true }, 'schedules')
-  const { declare, owner = DEFAULT_OWNER, prune = false } = asked
+  const options: DeclaredSchedules = Array.isArray(option) ? { declare: option } : (option as DeclaredSchedules)
+  assertOptions(options, { declare: true, owner: true, prune: true }, 'schedules')
+  const { declare, owner = DEFAULT_OWNER, prune = false } = options
   if (!Array.isArray(declare)) throw new InvalidArgument("schedules: declare must be a list of schedule('id', …)")
   if (typeof owner !== 'string' || owner === '' || nameFault(owner) !== undefined)
     throw new InvalidArgument(`schedules: owner must be a non-empty text of at most ${MAX_NAME_BYTES} bytes`)
-  if (prune && asked.owner === undefined)
+  if (prune && options.owner === undefined)
     throw new InvalidArgument(
       'schedules: prune needs an owner, as in owner: "billing": it removes what this owner no longer declares',
     )

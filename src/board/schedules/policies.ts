@@ -30,7 +30,7 @@ export interface SchedulePolicies {
 /** The options by which the policies of a schedule are chosen. */
 export interface SchedulePolicyOptions {
   /**
-   * Which of the times that passed while no conductor was running are posted afterwards (caught up). `latest`, the default: the newest, if
+   * The times that are posted afterwards (caught up), of the times that passed while no conductor was running. `latest`, the default: the newest, if
    * it is not older than the window. `none`: only a time that is at most a minute late. `all`: each in the window, at most `max`.
    */
   readonly catchUp?: CatchUp

@@ -1,6 +1,5 @@
 /** The interface by which schedules use their board. */
 import type { AlarmClock } from '../../core/time.ts'
-import type { BackendCapabilities } from '../contract/index.ts'
 import type { BoardRecords } from '../records/board-records.ts'
 
 export interface ScheduleHost {
@@ -8,7 +7,8 @@ export interface ScheduleHost {
   readonly uri: string
   /** The owner that the board's claims name: who has paused a schedule. */
   readonly who: string
-  readonly capabilities: BackendCapabilities
+  /** Whether other programs claim jobs here, too: they know no keys, resources and expiry. Known once the board is open. */
+  readonly shared: boolean
   readonly records: BoardRecords
   readonly clock: AlarmClock
   /** Returns the time of the board's clock, in milliseconds since 1970. */

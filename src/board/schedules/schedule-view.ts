@@ -24,7 +24,7 @@ export interface ScheduleView {
   readonly post?: Omit<JobTemplate, 'details'>
   readonly tenant?: string
   readonly next?: Date
-  /** By how many milliseconds the next time is late; absent while it is not due. */
+  /** The milliseconds by which the next time is late; absent while it is not due. */
   readonly lateMs?: number
   readonly paused?: { readonly since: Date; readonly by: string; readonly reason?: string }
   /** The job whose end decides the next time. */
@@ -33,7 +33,7 @@ export interface ScheduleView {
   readonly failuresInRow?: number
   /** The newest first. */
   readonly recent?: readonly ScheduleFiring[]
-  /** By whom and with which version it is declared; absent for a schedule that was put at run time. */
+  /** The owner and the version with which it is declared; absent for a schedule that was put at run time. */
   readonly declared?: { readonly owner: string; readonly version: number }
   readonly error?: Error
 }

@@ -134,8 +134,8 @@ export function withChanges(
 ): ScheduleDefinition {
   assertOptions(options, KNOWN_CHANGES, `schedule ${id}`)
   const { windowMs: window, jitterMs: jitter, ...others } = policies
-  const given = { ...defined({ window, jitter }), ...others, ...options }
-  const changed = toPolicies(newSpec, given, `schedule ${id}`)
+  const merged = { ...defined({ window, jitter }), ...others, ...options }
+  const changed = toPolicies(newSpec, merged, `schedule ${id}`)
   const details = store === undefined ? job.details : { ...job.details, store }
   const { name, priority, size, maxAttempts } = job
   // It is checked as a posting: a job that cannot be posted is refused now.

@@ -18,7 +18,7 @@ export interface ScheduledDetails {
   readonly nominal: string
   /** The nominal time of the previous job. */
   readonly previous?: string
-  /** By how many milliseconds it was posted later than its nominal time. */
+  /** The milliseconds by which it was posted later than its nominal time. */
   readonly lateMs: number
   /** The number of times just before it that were not run. */
   readonly missed?: number

@@ -46,7 +46,7 @@ type PutRequest =
   | { readonly mode: 'add'; readonly definition: ScheduleDefinition }
   | { readonly mode: 'edit'; readonly change: (known: ScheduleRecord) => ScheduleDefinition }
 
-/** By whom a schedule is declared, if a program declares it at its start. */
+/** The declaration of a schedule, if a program declares it at its start. */
 type Declared = NonNullable<ScheduleRecord['declared']>
 
 /** The schedules of a board: `board.schedules`. */
@@ -249,16 +249,16 @@ export class Schedules {
 
   /** Checks that the board can post the jobs of the schedule. @throws UnsupportedCapability */
   #assertSupported(id: string, { policies, job }: ScheduleDefinition): void {
-    const { keys, resources, expiry } = this.#host.capabilities
-    if (job.expiresAfter !== undefined && !expiry)
+    if (!this.#host.shared) return
+    if (job.expiresAfter !== undefined)
       throw new UnsupportedCapability(
         `schedule ${id}: board ${this.#host.uri} does not support expiry; omit expiresAfter`,
         { capability: 'expiry' },
       )
-    if (policies.overlap === 'allow' ? resources || !job.resources : keys && resources) return
+    if (policies.overlap === 'allow' && !job.resources) return
     throw new UnsupportedCapability(
       `schedule ${id}: board ${this.#host.uri} has no keys and resources, by which jobs wait for each other; use overlap 'allow' and no resources`,
-      { capability: keys ? 'resources' : 'keys' },
+      { capability: 'keys' },
     )
   }
 

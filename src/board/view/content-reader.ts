@@ -9,8 +9,8 @@ import type { BackendJobs, StoredJob, UnreadableJob } from '../contract/index.ts
 import type { JobEntry } from '../model/entry.ts'
 
 /** The limits of one read: the number of postings, and their total size in bytes. */
-const MAX_BATCH = 512
-const MAX_BATCH_BYTES = 4 * 1_024 * 1_024
+export const MAX_BATCH = 512
+export const MAX_BATCH_BYTES = 4 * 1_024 * 1_024
 /**
  * The size assumed of a posting that was never read: half of the largest that a board accepts, because a batch is in memory as a
  * whole, decoded, many times as large. After batches of smaller postings less is assumed, down to a minimum that allows 256

@@ -1,10 +1,9 @@
 /**
- * Keeps single jobs current while the view is closed: jobs that callers wait for, whose state they read, or that are claimed here.
+ * Keeps the state of single jobs current while the view is closed: jobs that callers wait for, whose state they read, or that are claimed here.
  * The process receives hints about these jobs only, and reads the status after a hint. Once the view was listed, the process receives
  * every change, and nothing is followed.
  *
- * - **Where the backend has no `follow`**, and for a job whose posting was never read (its transaction may still be open), the view is
- *   opened instead.
+ * - **For a job whose posting was never read** (its transaction may still be open) the view is opened instead.
  * - **One request of the loop at a time**, and {@link readStatus} waits for an `unfollow` that is under way: otherwise `unfollow` could
  *   arrive after the `follow` that was sent later, and the job would not be followed any more.
  * - **A gap**, as after a change of the connection, makes it follow all jobs again, which returns their present status.
@@ -16,20 +15,33 @@ import { asError, NotConnected } from '../../core/errors.ts'
 import { monotonic } from '../../core/time.ts'
 import type { Backend, BoardChange, JobStatus } from '../contract/index.ts'
 import type { EntryFollower, JobEntry } from '../model/entry.ts'
+import { MAX_BATCH } from './content-reader.ts'
 
 /** The time for which a job is followed at least after a caller has read its state. */
 const TOUCH_MS = 10_000
 /** The time between two rounds. A round reads the status of all followed jobs. */
 const ROUND_PERIOD_MS = 10_000
-/** The maximum number of jobs in one request. */
-const BATCH = 512
 
-interface FollowedJob {
+/** A job that is followed. All callers that follow it share this object, because there is one for each claim: each of them disposes it once. */
+class FollowedJob implements Disposable {
+  readonly id: string
   readonly entry: JobEntry
-  /** The number of results of {@link JobFollower.follow} that are not disposed yet. */
-  holds: number
+  /** The number of callers that have not disposed it yet. */
+  holds = 0
   /** The monotonic time at which a caller last read the state of the job. */
-  touchedAt: number
+  touchedAt = Number.NEGATIVE_INFINITY
+  readonly #onReleased: (job: FollowedJob) => void
+
+  constructor(id: string, entry: JobEntry, onReleased: (job: FollowedJob) => void) {
+    this.id = id
+    this.entry = entry
+    this.#onReleased = onReleased
+  }
+
+  [Symbol.dispose](): void {
+    this.holds -= 1
+    this.#onReleased(this)
+  }
 }
 
 export interface JobFollowerOptions {
@@ -52,6 +64,7 @@ const NOTHING: Disposable = { [Symbol.dispose]: () => undefined }
 export class JobFollower implements EntryFollower {
   readonly #options: JobFollowerOptions
   readonly #followed = new Map<string, FollowedJob>()
+  readonly #onReleased = (followed: FollowedJob) => this.#forgetIfUnused(followed)
   /** The jobs whose status the next requests ask for. */
   readonly #wanted = new Set<string>()
   /** The jobs that the backend still follows without need: `unfollow` is due. */
@@ -72,15 +85,7 @@ export class JobFollower implements EntryFollower {
     if (!this.#canFollow(entry)) return this.#options.hold()
     const followed = this.#add(id, entry)
     followed.holds += 1
-    let isHeld = true
-    return {
-      [Symbol.dispose]: () => {
-        if (!isHeld) return
-        isHeld = false
-        followed.holds -= 1
-        this.#forgetIfUnused(id, followed)
-      },
-    }
+    return followed
   }
 
   touch(entry: JobEntry): void {
@@ -97,7 +102,7 @@ export class JobFollower implements EntryFollower {
     const { id } = entry
     if (id === undefined) return undefined
     const known = this.#followed.get(id)
-    const followed = known ?? { entry, holds: 0, touchedAt: 0 }
+    const followed = known ?? new FollowedJob(id, entry, this.#onReleased)
     followed.touchedAt = monotonic()
     // Added before the request: a hint that comes before the answer is not missed then.
     this.#followed.set(id, followed)
@@ -170,7 +175,7 @@ export class JobFollower implements EntryFollower {
   #add(id: string, entry: JobEntry): FollowedJob {
     const known = this.#followed.get(id)
     if (known) return known
-    const added: FollowedJob = { entry, holds: 0, touchedAt: Number.NEGATIVE_INFINITY }
+    const added = new FollowedJob(id, entry, this.#onReleased)
     this.#followed.set(id, added)
     if (this.#options.isViewing()) return added
     this.#want(id)
@@ -178,9 +183,9 @@ export class JobFollower implements EntryFollower {
     return added
   }
 
-  #forgetIfUnused(id: string, followed: FollowedJob): void {
+  #forgetIfUnused(followed: FollowedJob): void {
     if (followed.holds > 0 || monotonic() - followed.touchedAt < TOUCH_MS) return
-    if (this.#followed.get(id) === followed) this.forget(id)
+    if (this.#followed.get(followed.id) === followed) this.forget(followed.id)
   }
 
   #want(id: string): void {
@@ -221,7 +226,7 @@ export class JobFollower implements EntryFollower {
 
   async #askBatch(): Promise<void> {
     const { onStatus, isViewing } = this.#options
-    const ids = [...this.#wanted].slice(0, BATCH)
+    const ids = [...this.#wanted].slice(0, MAX_BATCH)
     // Removed before the request: a hint, or a new `follow`, that comes during the request adds the id again.
     for (const id of ids) this.#wanted.delete(id)
     const statuses = await this.#requestStatuses(ids)
@@ -245,7 +250,7 @@ export class JobFollower implements EntryFollower {
   }
 
   async #unfollowBatch(): Promise<void> {
-    const ids = [...this.#unwanted].slice(0, BATCH)
+    const ids = [...this.#unwanted].slice(0, MAX_BATCH)
     for (const id of ids) this.#unwanted.delete(id)
     const request = this.#options.backend.changes.unfollow(ids)
     this.#unfollowing = request.catch(() => undefined)
@@ -266,7 +271,7 @@ export class JobFollower implements EntryFollower {
 
   #round(): void {
     this.#roundTimer = undefined
-    for (const [id, followed] of this.#followed) this.#forgetIfUnused(id, followed)
+    for (const followed of this.#followed.values()) this.#forgetIfUnused(followed)
     this.resume()
   }
 }

@@ -36,8 +36,27 @@ export interface SubscriptionOptions {
   readonly signal: AbortSignal
 }
 
+/** A hold of the view, which keeps it open until it is disposed. There is one for each wait for a job, so it has no function of its own. */
+class Hold implements Disposable {
+  #onDisposed: (() => void) | undefined
+
+  constructor(onDisposed: () => void) {
+    this.#onDisposed = onDisposed
+  }
+
+  [Symbol.dispose](): void {
+    const onDisposed = this.#onDisposed
+    this.#onDisposed = undefined
+    onDisposed?.()
+  }
+}
+
 export class Subscription {
   readonly #options: SubscriptionOptions
+  readonly #onDisposed = () => {
+    this.#holds -= 1
+    this.#closeUnlessHeld()
+  }
   #isOpen = false
   #isSubscribed = false
   #holds = 0
@@ -80,16 +99,8 @@ export class Subscription {
     this.#holds += 1
     clearTimeout(this.#lingerTimer)
     // Callers that need the outcome await `whenSubscribed`.
-    this.#subscribe().catch(() => undefined)
-    let isHeld = true
-    return {
-      [Symbol.dispose]: () => {
-        if (!isHeld) return
-        isHeld = false
-        this.#holds -= 1
-        this.#closeUnlessHeld()
-      },
-    }
+    if (this.#attempt === undefined) this.#subscribe().catch(() => undefined)
+    return new Hold(this.#onDisposed)
   }
 
   /** Keeps the view open for some time; opens it if it is closed. */

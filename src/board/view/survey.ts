@@ -45,7 +45,7 @@ export function surveyJobs(view: LiveView, { now }: { readonly now: number }): J
     const since = waitingSince(entry)
     if (since !== undefined) survey.oldest = Math.min(survey.oldest ?? since, since)
   }
-  return { total: view.jobCount ?? 0, isComplete: view.showsWholeBoard, flows, limited }
+  return { total: view.jobCount ?? 0, isComplete: view.extent.showsWholeBoard, flows, limited }
 }
 
 function newFlowSurvey(): FlowSurvey {
@@ -53,16 +53,16 @@ function newFlowSurvey(): FlowSurvey {
 }
 
 function stateOf(
-  { claimed, stored, queueEntry, cancelRequested }: JobEntry,
+  { claimed, stored, queuePlace, cancelRequested }: JobEntry,
   { now, isLimited }: { readonly now: number; readonly isLimited: boolean },
 ): SurveyedState {
   if (claimed) return 'running'
   if (stored?.waits && !cancelRequested) return 'blocked'
   if (isLimited) return 'limited'
-  return queueEntry && queueEntry.dueAt > now ? 'delayed' : 'waiting'
+  return queuePlace && queuePlace.dueAt > now ? 'delayed' : 'waiting'
 }
 
 /** Returns the time since when a job waits: its last write or its due time, whichever is later. */
-function waitingSince({ stored, queueEntry }: JobEntry): number | undefined {
-  return stored && Math.max(stored.writtenAt, queueEntry?.dueAt ?? 0)
+function waitingSince({ stored, queuePlace }: JobEntry): number | undefined {
+  return stored && Math.max(stored.writtenAt, queuePlace?.dueAt ?? 0)
 }

@@ -1,11 +1,10 @@
 /**
  * Reads the parts of a long board that belong in the window, and moves the bounds of the window.
  *
- * - **The window grows** when few of its jobs still wait, and when a caller finds no job in it to claim: the reader reads more
+ * - **The window grows** when it has room (`window-size.ts`), and when a caller finds no job in it to claim: the reader reads more
  *   jobs after its end. If the caller can claim no job of the board, the view finally contains the whole board. It grows in the same
  *   way while keys of limits take turns.
- * - **The window shrinks** when newly posted jobs of a higher priority have made it twice as long, or larger than its limit in
- *   bytes: its end moves towards the head.
+ * - **The window shrinks** when it has become too large: its end moves towards the head.
  * - **The horizon moves**: shortly before the horizon the reader reads the next delayed jobs. If more jobs have become due than it
  *   has read, the board is listed again.
  */
@@ -17,6 +16,7 @@ import type { JobEntry } from '../model/entry.ts'
 import { toKeptBytes } from '../model/posting.ts'
 import type { JobIndex, SectionJob } from './job-index.ts'
 import { toQueueKey, type ViewListing, type Window, type WindowListing, wantsResources } from './window.ts'
+import { WindowSize } from './window-size.ts'
 
 /** The upper limit for the number of delayed jobs in one read. */
 const MAX_DELAYED_PER_READ = 2_000
@@ -24,8 +24,6 @@ const MAX_DELAYED_PER_READ = 2_000
 const READ_AHEAD_MS = 1_000
 /** The pause after an error. */
 const RETRY_PAUSE_MS = 1_000
-/** The assumed size of a posting before any was read, in bytes. */
-const ASSUMED_POSTING_BYTES = 1_024
 
 export interface WindowReaderOptions {
   readonly sections: BackendSections
@@ -48,16 +46,7 @@ export class WindowReader {
   readonly #options: WindowReaderOptions
   /** The number of delayed jobs in one read. */
   readonly #delayedPerRead: number
-  /** The size above which the window shrinks. It grows when a caller finds no job to claim in a window of this size. */
-  #maxSize: { readonly jobs: number; readonly bytes: number }
-  /** The number of waiting jobs after the window last shrank because of its bytes. No more jobs fit until fewer jobs wait. */
-  #waitingAfterShrink = Number.POSITIVE_INFINITY
-  /**
-   * The number of the last read request for a caller that found no job to claim. Until it is answered, the size of its postings
-   * is not known, and the window does not shrink because of bytes. Later requests do not count, because a busy board always
-   * has some: the window would never shrink.
-   */
-  #growingUntil: number | undefined
+  readonly #size: WindowSize
   #reading: Promise<boolean> | undefined
   /** The number of the last read request of the part with which the board's end was reached. */
   #requestsAtEnd = 0
@@ -70,10 +59,9 @@ export class WindowReader {
   #pause: NodeJS.Timeout | undefined
 
   constructor(options: WindowReaderOptions) {
-    const { window: jobs, windowBytes: bytes } = options.sections
     this.#options = options
-    this.#delayedPerRead = Math.min(MAX_DELAYED_PER_READ, Math.max(2, Math.ceil(jobs / 2)))
-    this.#maxSize = { jobs: 2 * jobs, bytes }
+    this.#delayedPerRead = Math.min(MAX_DELAYED_PER_READ, Math.max(2, Math.ceil(options.sections.window / 2)))
+    this.#size = new WindowSize(options)
   }
 
   /**
@@ -115,42 +103,30 @@ export class WindowReader {
 
   /** Sets the bounds of the window from a listing, before the index applies the listing. */
   begin(listing: WindowListing): void {
-    const { window, sections } = this.#options
     this.#listings += 1
-    this.#maxSize = { jobs: 2 * sections.window + listing.summaries.size, bytes: sections.windowBytes }
-    this.#waitingAfterShrink = Number.POSITIVE_INFINITY
-    this.#growingUntil = undefined
+    this.#size.reset(listing.summaries.size)
     this.#endPause()
-    window.reset(listing)
+    this.#options.window.reset(listing)
     this.#afterSearch(listing.horizon - READ_AHEAD_MS)
   }
 
   /** Grows or shrinks the window if needed. Called after changes; does almost nothing if neither is needed. */
   tend(): void {
-    const { sections, window, index, now, isCurrent, needsWholeBoard, signal } = this.#options
+    const { window, index, now, isCurrent, needsWholeBoard, signal } = this.#options
     if (this.#reading || this.#pause || !isCurrent() || signal.aborted) return
     if (needsWholeBoard() && window.end) {
       if (index.toRead.isEmpty) void this.#read(() => this.#readOn({ starved: true }))
       return
     }
-    const { bytes } = index.queue
-    if (this.#growingUntil !== undefined && index.toRead.hasRead(this.#growingUntil)) {
-      this.#growingUntil = undefined
-      this.#maxSize = { ...this.#maxSize, bytes: Math.max(this.#maxSize.bytes, bytes + sections.windowBytes) }
-    }
-    if (index.size <= sections.window && bytes <= sections.windowBytes)
-      this.#maxSize = { jobs: 2 * sections.window, bytes: sections.windowBytes }
-    else if (needsWholeBoard()) this.#maxSize = { jobs: Number.POSITIVE_INFINITY, bytes: Number.POSITIVE_INFINITY }
-    else if (index.size > this.#maxSize.jobs || (bytes > this.#maxSize.bytes && this.#growingUntil === undefined))
-      this.#shrink()
+    if (this.#size.adapt()) this.#shrink()
     if (now() >= this.#readAheadAt) void this.#read(() => this.#readAhead())
-    else if (window.end && index.toRead.isEmpty && this.#isHalfEmpty) void this.#read(() => this.#readOn())
+    else if (window.end && index.toRead.isEmpty && this.#size.isHalfEmpty) void this.#read(() => this.#readOn())
   }
 
   /** Returns whether a caller wants more jobs at once than the window shows, while the board has more. */
   isTooShortFor(jobs: number): boolean {
     const { sections, window } = this.#options
-    return window.end !== undefined && sections.window < jobs && this.#waiting < jobs
+    return window.end !== undefined && sections.window < jobs && this.#size.waiting < jobs
   }
 
   /** Whether all due jobs of the board are in the view, and their postings read: reading on finds no more. */
@@ -159,10 +135,9 @@ export class WindowReader {
     return window.end === undefined && index.toRead.hasRead(this.#requestsAtEnd)
   }
 
-  /** Whether the view must keep more jobs than there is room for, because no caller accepts the first jobs, or keys take turns. */
+  /** Whether the view must keep more jobs than there is room for. */
   get mustOutgrow(): boolean {
-    const { sections, needsWholeBoard } = this.#options
-    return this.#growingUntil !== undefined || this.#maxSize.bytes > sections.windowBytes || needsWholeBoard()
+    return this.#size.mustOutgrow
   }
 
   /** Reads more jobs for a caller that finds none to claim. Resolves to false if there are no more, or the read failed. */
@@ -199,27 +174,6 @@ export class WindowReader {
   stop(): void {
     clearTimeout(this.#timer)
     this.#endPause()
-  }
-
-  /** The number of jobs of the view that are unclaimed and due. */
-  get #waiting(): number {
-    const { queue } = this.#options.index
-    return queue.size - queue.delayedCount
-  }
-
-  get #isHalfEmpty(): boolean {
-    const { sections, index } = this.#options
-    const { bytes } = index.queue
-    return this.#waiting < Math.min(sections.window / 2, this.#waitingAfterShrink) && bytes < sections.windowBytes / 2
-  }
-
-  /** The number of further jobs for which the window has room. */
-  get #roomForJobs(): number {
-    const { sections, index } = this.#options
-    const { size, bytes } = index.queue
-    const each = size > 0 ? Math.max(1, bytes / size) : ASSUMED_POSTING_BYTES
-    const byBytes = Math.ceil((sections.windowBytes - bytes) / each)
-    return Math.max(1, Math.min(sections.window - this.#waiting, byBytes))
   }
 
   #read(read: () => Promise<void>): Promise<boolean> {
@@ -274,24 +228,14 @@ export class WindowReader {
 
   async #readOn({ starved = false } = {}): Promise<void> {
     const { sections, window, index, isCurrent } = this.#options
-    const limit = starved ? Math.max(1, Math.min(sections.window, this.#jobsThatFitInBytes)) : this.#roomForJobs
+    const limit = starved ? this.#size.jobsToGrow : this.#size.roomForJobs
     const listing = this.#listings
     const { jobs: summaries, end } = await sections.range({ after: window.end, limit, due: true })
     if (listing !== this.#listings || !isCurrent()) return
     window.moveEnd(end ? undefined : summaries.at(-1))
-    this.#waitingAfterShrink = Number.POSITIVE_INFINITY
     this.#show(summaries)
     this.#requestsAtEnd = index.toRead.requests
-    const jobs = index.size + 2 * sections.window
-    this.#maxSize = { ...this.#maxSize, jobs: starved ? Math.max(this.#maxSize.jobs, jobs) : jobs }
-    if (starved) this.#growingUntil = index.toRead.requests
-  }
-
-  /** The number of jobs of the average size that fit into the bytes of a window. */
-  get #jobsThatFitInBytes(): number {
-    const { sections, index } = this.#options
-    const { size, bytes } = index.queue
-    return Math.ceil(sections.windowBytes / (size > 0 ? Math.max(1, bytes / size) : ASSUMED_POSTING_BYTES))
+    this.#size.noteGrown({ starved })
   }
 
   async #readAhead(): Promise<void> {
@@ -355,14 +299,10 @@ export class WindowReader {
     const inside = places.filter((at) => window.judge(at) === 'inside').sort(compareClaimOrder)
     const kept = countFitting(inside, { jobs: sections.window, bytes: (sections.windowBytes * 3) / 4 })
     const last = inside[kept - 1]
-    const isTooLarge = index.queue.bytes > this.#maxSize.bytes
-    if (last && (inside.length > 2 * sections.window || isTooLarge)) window.moveEnd(this.#endAfterPinned(last))
+    const { isOverBytes } = this.#size
+    if (last && (inside.length > 2 * sections.window || isOverBytes)) window.moveEnd(this.#endAfterPinned(last))
     index.updateWindowStatuses()
-    if (isTooLarge) this.#waitingAfterShrink = this.#waiting
-    this.#maxSize = {
-      jobs: index.size + sections.window,
-      bytes: Math.max(sections.windowBytes, index.queue.bytes + sections.windowBytes / 4),
-    }
+    this.#size.noteShrunk({ isOverBytes })
   }
 
   /** Returns this end, or the place of the last pinned job after it that wants resources. */

@@ -1,8 +1,10 @@
 /** The command `jobboard conductors`: lists the conductors on the board. */
 import type { Command } from 'commander'
-import { conductorView } from '../../views/index.ts'
+import { Redactor } from '../../core/redaction.ts'
+import { conductorViews } from '../../views/index.ts'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
 import { eachAsJson, type JsonOptions, withFlags } from '../input/flags.ts'
+import { redactedKeys } from '../input/shared-options.ts'
 import { openNamedBoard } from '../opening.ts'
 import { printDrawn, printJson, printLines } from '../output/output.ts'
 
@@ -20,8 +22,8 @@ export function defineConductors(program: Command, run: RunAction): void {
 async function conductors(options: JsonOptions, context: CliContext): Promise<ExitCode> {
   await using opened = await openNamedBoard(options, context, { create: false })
   const { board } = opened
-  const views = (await board.entities('conductor')).map(conductorView)
-  views.sort((a, b) => (a.name < b.name ? -1 : 1))
+  const redaction = new Redactor(redactedKeys(options, context))
+  const views = redaction.texts(conductorViews(await board.entities('conductor')))
   if (options.json) await printJson(context, views)
   else if (views.length === 0) await printLines(context, [`no conductors on ${board.uri}`])
   else await printDrawn(context, ({ conductorsTable }, screen) => conductorsTable(views, screen))

@@ -1,9 +1,10 @@
 /** The command `jobboard doctor`: finds problems, and prints how to solve them. */
 import type { Command } from 'commander'
+import { Redactor } from '../../core/redaction.ts'
 import { toMilliseconds } from '../../core/time.ts'
 import { type CliContext, DONE, type ExitCode, FAILED, type RunAction } from '../context.ts'
 import { eachAsJson, type FlagTable, type OptionsOf, withFlags } from '../input/flags.ts'
-import { parseDuration } from '../input/shared-options.ts'
+import { parseDuration, redactedKeys } from '../input/shared-options.ts'
 import { printDrawn, printJson } from '../output/output.ts'
 
 const STUCK_AFTER = '1h'
@@ -34,8 +35,10 @@ export function defineDoctor(program: Command, run: RunAction): void {
 async function doctor(options: DoctorCommandOptions, context: CliContext): Promise<ExitCode> {
   const stuckAfter = toMilliseconds(parseDuration(options.stuckAfter ?? STUCK_AFTER, '--stuck-after'), '--stuck-after')
   const { examine } = await import('../doctor/examine.ts')
+  const redaction = new Redactor(redactedKeys(options, context))
   const counts = { ok: 0, warning: 0, error: 0 }
-  for await (const finding of examine({ options, context, stuckAfter })) {
+  for await (const found of examine({ options, context, stuckAfter })) {
+    const finding = redaction.texts(found)
     counts[finding.severity] += 1
     if (options.json) await printJson(context, [finding])
     else await printDrawn(context, ({ findingLines }, screen) => findingLines(finding, screen))

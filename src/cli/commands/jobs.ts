@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import type { Job, JobsOptions } from '../../board/index.ts'
 import { toJson } from '../../core/json.ts'
 import type { JobState } from '../../core/states.ts'
-import type { JobView } from '../../views/index.ts'
+import { type JobView, type LiveJob, LiveJobs } from '../../views/index.ts'
 import { type CliContext, DONE, type ExitCode, FAILED, type RunAction } from '../context.ts'
 import { PRIORITY_CHOICES, SIZE_CHOICES } from '../input/choices.ts'
 import { count, type FlagTable, type OptionsOf, oneOf, shared, withFlags } from '../input/flags.ts'
@@ -12,7 +12,6 @@ import { openNamedBoard } from '../opening.ts'
 import { render, reportError } from '../output/output.ts'
 import { toPrintableJson } from '../output/render/text.ts'
 import { type Frame, showFrames, WATCH_FLAGS } from '../output/watch.ts'
-import { type LiveJob, LiveJobs } from '../views/live-jobs.ts'
 
 /** The states of jobs on a board. */
 const STATE_CHOICES = ['UNCLAIMED', 'CLAIMED'] as const satisfies readonly JobState[]

@@ -2,7 +2,9 @@
 import type { Command } from 'commander'
 import type { JobBoard, LimitSettings, LimitView } from '../../board/index.ts'
 import { InvalidArgument, NotFound } from '../../core/errors.ts'
+import { Redactor } from '../../core/redaction.ts'
 import { formatDuration } from '../../core/time.ts'
+import { limitView } from '../../views/index.ts'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
 import {
   count,
@@ -13,10 +15,10 @@ import {
   shared,
   withFlags,
 } from '../input/flags.ts'
-import { definedOnly, parseDuration, parseRate, type SharedOptions } from '../input/shared-options.ts'
+import { definedOnly, parseDuration, parseRate, redactedKeys, type SharedOptions } from '../input/shared-options.ts'
+import { openCommand, resumeCommand } from '../limit-commands.ts'
 import { openNamedBoard } from '../opening.ts'
 import { printDrawn, printJson, printLines, reportError } from '../output/output.ts'
-import { openCommand, resumeCommand } from '../views/limit-commands.ts'
 
 const KEY_HELP = 'key of the limit, or a pattern such as tenant/*'
 
@@ -102,8 +104,9 @@ export function defineLimits(program: Command, run: RunAction): void {
 async function list(options: ListOptions, context: CliContext): Promise<ExitCode> {
   await using opened = await openNamedBoard(options, context, { create: false })
   const { board } = opened
-  const limits = await board.limits.list(definedOnly({ waiting: options.waiting }))
-  if (options.json) await printJson(context, limits.map(toJson))
+  const redaction = new Redactor(redactedKeys(options, context))
+  const limits = redaction.texts(await board.limits.list(definedOnly({ waiting: options.waiting })))
+  if (options.json) await printJson(context, limits.map(limitView))
   else if (limits.length === 0) await printLines(context, [`no limits on ${board.uri}`])
   else await printDrawn(context, ({ limitsTable }, screen) => limitsTable(limits, screen))
   return DONE
@@ -111,7 +114,8 @@ async function list(options: ListOptions, context: CliContext): Promise<ExitCode
 
 async function show(options: JsonOptions, context: CliContext, { args: [key = ''] }: Command): Promise<ExitCode> {
   await using opened = await openNamedBoard(options, context, { create: false })
-  const limit = await opened.board.limits.show(key, { waiting: true })
+  const redaction = new Redactor(redactedKeys(options, context))
+  const limit = redaction.texts(await opened.board.limits.show(key, { waiting: true }))
   await printLimit(limit, options, context)
   if (!options.json && limit.keys)
     await printDrawn(context, ({ limitKeysTable }, screen) => ['', ...limitKeysTable(limit, screen)])
@@ -124,7 +128,7 @@ async function set(options: SetOptions, context: CliContext, { args: [key = ''] 
   const { limits } = opened.board
   await limits.set(key, settings)
   const view = (await limits.list()).find((each) => each.key === key)
-  if (view) await printLimit(view, options, context)
+  if (view) await printLimit(new Redactor(redactedKeys(options, context)).texts(view), options, context)
   return DONE
 }
 
@@ -142,10 +146,10 @@ function stop(options: HoldOptions, context: CliContext, command: Command): Prom
   return forEachKey(stopOne)(options, context, command)
 }
 
-async function resume(board: JobBoard, key: string): Promise<string[]> {
+async function resume(board: JobBoard, key: string, redaction: Redactor): Promise<string[]> {
   const { wasHeld, stops } = await board.limits.resume(key)
   const done = wasHeld ? `limit ${key} resumed` : `limit ${key} was not held`
-  return [done, ...stops.map((stop) => `still stopped: ${stop.text}${howToEnd(stop.limit)}`)]
+  return [done, ...stops.map((stop) => `still stopped: ${redaction.text(stop.text)}${howToEnd(stop.limit)}`)]
 }
 
 /** Returns how a key that is stopped is opened again; nothing for a limit of a newer release. */
@@ -155,7 +159,7 @@ function howToEnd({ held, error, ...limit }: LimitView): string {
 }
 
 async function printLimit(limit: LimitView, { json }: JsonOptions, context: CliContext): Promise<void> {
-  if (json) return printJson(context, [toJson(limit)])
+  if (json) return printJson(context, [limitView(limit)])
   await printDrawn(context, ({ limitsTable }, screen) => limitsTable([limit], screen))
 }
 
@@ -167,18 +171,15 @@ function toSettings({ concurrency, rate, burst, fair }: SetOptions): LimitSettin
   return { ...definedOnly({ concurrency, fair }), rate: { limit, per, ...definedOnly({ burst }) } }
 }
 
-function toJson({ error, ...limit }: LimitView): object {
-  return { ...limit, ...(error ? { error: error.message } : {}) }
-}
-
 /** Returns the work of a command that does the same for each key, and prints lines about each; a key for which nothing is set is reported, and the others go on. */
-function forEachKey(work: (board: JobBoard, key: string) => Promise<string[]>) {
+function forEachKey(work: (board: JobBoard, key: string, redaction: Redactor) => Promise<string[]>) {
   return async (options: SharedOptions, context: CliContext, { args: keys }: Command): Promise<ExitCode> => {
+    const redaction = new Redactor(redactedKeys(options, context))
     await using opened = await openNamedBoard(options, context, { create: false })
     let exitCode: ExitCode = DONE
     for (const key of keys) {
       try {
-        await printLines(context, await work(opened.board, key))
+        await printLines(context, await work(opened.board, key, redaction))
       } catch (error) {
         // The keys after it are as they would be without it; without a connection there is nothing to go on with.
         if (!(error instanceof NotFound)) throw error

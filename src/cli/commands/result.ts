@@ -5,6 +5,7 @@ import { NotFound, ResultNotKept } from '../../core/errors.ts'
 import { JobFailed } from '../../core/failure.ts'
 import { parseReference } from '../../core/job-reference.ts'
 import { Redactor } from '../../core/redaction.ts'
+import { redactResults } from '../../views/index.ts'
 import { type CliContext, DONE, type ExitCode, FAILED, type RunAction } from '../context.ts'
 import { wholeUuid } from '../find.ts'
 import { type FlagTable, type OptionsOf, shared, texts, withFlags } from '../input/flags.ts'
@@ -13,7 +14,6 @@ import { definedOnly, parseDuration, redactedKeys } from '../input/shared-option
 import { type Logbooks, openNamedBoard } from '../opening.ts'
 import { logbooksToFollow } from '../output/follow.ts'
 import { printDrawn, printJson } from '../output/output.ts'
-import { redactResults } from '../views/tracked-view.ts'
 
 const FLAGS = {
   ...shared('--within <duration>'),

@@ -7,7 +7,7 @@ import { describeFailure, failureOf } from '../../core/failure.ts'
 import { Redactor } from '../../core/redaction.ts'
 import type { AnyFlow, Flow } from '../../flow/index.ts'
 import type { Persistence } from '../../persistence/index.ts'
-import { failureView } from '../../views/index.ts'
+import { failureView, redactResults } from '../../views/index.ts'
 import { type CliContext, DONE, type ExitCode, FAILED, INTERRUPTED, type RunAction } from '../context.ts'
 import { count, type FlagTable, type OptionsOf, shared, texts, withFlags } from '../input/flags.ts'
 import { chooseFlow, flowsOption, loadFlowsAndServices } from '../input/flows-module.ts'
@@ -26,7 +26,6 @@ import {
 import { boardIsNamed, openConductorsLogbooks, openNamedBoard } from '../opening.ts'
 import type { AtomLines, AtomLinesOptions } from '../output/atom-lines.ts'
 import { printDrawn, printJson, reportError } from '../output/output.ts'
-import { redactResults } from '../views/tracked-view.ts'
 
 const FLAGS = {
   ...shared('--flows <module>', '--store <json>'),

@@ -2,6 +2,8 @@
 import type { Command } from 'commander'
 import type { DeclaredSchedule, JobBoard, ScheduleView } from '../../board/index.ts'
 import { InvalidArgument } from '../../core/errors.ts'
+import { Redactor } from '../../core/redaction.ts'
+import { scheduleView } from '../../views/index.ts'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
 import {
   count,
@@ -15,7 +17,14 @@ import {
 } from '../input/flags.ts'
 import { flowNamed } from '../input/flows-module.ts'
 import { POLICY_FLAGS, RULE_HELP, SPEC_FLAGS, toScheduleOptions, toSpec } from '../input/schedule-flags.ts'
-import { definedOnly, jsonObject, parseDuration, readStoreText, type SharedOptions } from '../input/shared-options.ts'
+import {
+  definedOnly,
+  jsonObject,
+  parseDuration,
+  readStoreText,
+  redactedKeys,
+  type SharedOptions,
+} from '../input/shared-options.ts'
 import { openNamedBoard } from '../opening.ts'
 import { printDrawn, printJson, printLines } from '../output/output.ts'
 
@@ -182,7 +191,8 @@ async function list(options: JsonOptions, context: CliContext): Promise<ExitCode
   await using opened = await openNamedBoard(options, context, { create: false })
   const { board } = opened
   const schedules = await board.schedules.list()
-  if (options.json) await printJson(context, schedules.map(toJson))
+  const redaction = new Redactor(redactedKeys(options, context))
+  if (options.json) await printJson(context, redaction.texts(schedules.map(scheduleView)))
   else if (schedules.length === 0) await printLines(context, [`no schedules on ${board.uri}`])
   else await printDrawn(context, ({ schedulesTable }, screen) => schedulesTable(schedules, screen))
   return DONE
@@ -215,23 +225,20 @@ async function previewRule(
   return DONE
 }
 
-async function printSchedule(board: JobBoard, id: string, { json }: JsonOptions, context: CliContext): Promise<void> {
+async function printSchedule(board: JobBoard, id: string, options: JsonOptions, context: CliContext): Promise<void> {
   const schedule = await board.schedules.show(id)
-  if (json) return printJson(context, [toJson(schedule)])
+  const redaction = new Redactor(redactedKeys(options, context))
+  if (options.json) return printJson(context, [redaction.texts(scheduleView(schedule))])
   const { explainSpec } = await import('../../schedule/index.ts')
   const words = schedule.spec && (await explainSpec(schedule.spec))
   const times = schedule.state === 'active' ? await nextTimes(board, schedule) : []
-  await printDrawn(context, ({ scheduleLines }, screen) => scheduleLines(schedule, { words, times }, screen))
+  const shown = redaction.texts(schedule)
+  await printDrawn(context, ({ scheduleLines }, screen) => scheduleLines(shown, { words, times }, screen))
 }
 
 async function nextTimes(board: JobBoard, { id, spec }: ScheduleView) {
   const isSpaced = spec !== undefined && 'every' in spec && spec.from === 'completion'
   return isSpaced ? [] : board.schedules.next(id, SHOWN_TIMES)
-}
-
-/** Returns what `--json` prints: of the store only the names, as everywhere. */
-function toJson({ store, error, ...schedule }: ScheduleView): object {
-  return { ...schedule, ...(store ? { inputs: Object.keys(store) } : {}), ...(error ? { error: error.message } : {}) }
 }
 
 // --- Changing -------------------------------------------------------------------------------------------------------

@@ -1,9 +1,10 @@
 /** The command `jobboard show`: shows one job, on the board, in the trash, or in its logbook. */
 import type { Command } from 'commander'
-import type { Job, JobBoard, TrashedJob } from '../../board/index.ts'
+import type { Job, JobBoard } from '../../board/index.ts'
 import type { JobRecord } from '../../conductor/internal.ts'
 import { InvalidArgument, NotFound } from '../../core/errors.ts'
 import { parseReference } from '../../core/job-reference.ts'
+import { defined } from '../../core/options.ts'
 import { Redactor } from '../../core/redaction.ts'
 import { isFinished } from '../../core/states.ts'
 import type { AnyFlow, FlowOutline } from '../../flow/index.ts'
@@ -13,8 +14,10 @@ import {
   jobView,
   logbookView,
   postingView,
+  readOpenJob,
   toJobDetails,
   trashReport,
+  waitingView,
 } from '../../views/index.ts'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
 import { assertUuidPart, locateJob, type SearchedPlaces, unknownJobError, wholeUuid } from '../find.ts'
@@ -135,15 +138,15 @@ async function reportOn(reference: string, sources: ShowSources): Promise<JobRep
     if (!located) throw await unknownJobError(parseReference(reference).uuid, sources)
     if (located.place === 'logbook') {
       await assertOfThisBoard(located.record, sources)
-      const trashed = await findTrashedSince(located.record, sources)
+      const { findTrashedSince } = await import('../../conductor/internal.ts')
+      const trashed = await findTrashedSince(located.record, sources.board)
       return toReport(trashed && trashReport(trashed, sources.redaction), located.record, sources)
     }
     if (located.place === 'trash')
       return toReport(trashReport(located.trashed, sources.redaction), located.record, sources)
-    const record = await readJobRecord(located.job, sources)
-    const job = await boardReport(located.job, sources)
+    const report = await boardReport(located.job, sources)
     // The job may have left the board during the reads.
-    if (job) return toReport(job, record, sources)
+    if (report) return report
   }
 }
 
@@ -152,15 +155,6 @@ async function assertOfThisBoard({ book, flow }: JobRecord, sources: ShowSources
   const { boardId, isOfOtherBoard } = await import('../../board/internal.ts')
   const own = { boardId: boardId(sources.board.uri) }
   if (!isFinished(flow.state) && isOfOtherBoard(book.meta, own)) throw await unknownJobError(flow.uuid, sources)
-}
-
-/**
- * Returns the trashed job of a flow that is done: its owner died before it consumed the job, and the job was cancelled. An
- * older entry of the trash is left out: that job was posted again, and is done.
- */
-async function findTrashedSince({ flow }: JobRecord, { board }: ShowSources): Promise<TrashedJob | undefined> {
-  const trashed = await board.findTrashed(flow.uuid)
-  return trashed && trashed.at >= flow.updatedAt ? trashed : undefined
 }
 
 function toReport(
@@ -177,15 +171,22 @@ async function readJobRecord(job: Job, { logbooks }: ShowSources): Promise<JobRe
   return readRecord(job.uuid, job.book.uuid, logbooks?.persistence)
 }
 
-/** Returns the view of a job on the board; undefined once it has left the board. */
-async function boardReport(job: Job, { board, redaction }: ShowSources): Promise<JobReport['job']> {
-  const asked = job.cancelRequested ? await board.cancellation(job) : undefined
-  const cancellation = asked ? { cancellation: cancellationView(asked, redaction) } : {}
+/** Returns the report of a job on the board; undefined once it has left the board. */
+async function boardReport(job: Job, sources: ShowSources): Promise<JobReport | undefined> {
+  const { board, redaction } = sources
+  const read = await readOpenJob(job, { board, record: readJobRecord(job, sources) })
   const view = jobView(job)
-  if (!view) return undefined
-  const waits = view.state === 'UNCLAIMED' ? await board.waitingFor(job).catch(() => undefined) : undefined
-  const waitingFor = waits ? { waitingFor: { kind: waits.kind, text: waits.text } } : {}
-  const { dependents } = await board.dependencies(job).catch(() => ({ dependents: [] }))
-  const shown = dependents.length > 0 ? { dependents: dependents.map(({ uuid }) => uuid) } : {}
-  return { ...view, ...postingView(job), ...shown, ...waitingFor, ...toJobDetails(job, redaction), ...cancellation }
+  if (!read || !view) return undefined
+  const { cancellation, dependents, waits, record } = read
+  const shown = {
+    ...view,
+    ...postingView(job),
+    ...toJobDetails(job, redaction),
+    ...defined({
+      dependents: dependents.length > 0 ? dependents : undefined,
+      waitingFor: waits && view.state === 'UNCLAIMED' ? redaction.texts(waitingView(waits)) : undefined,
+      cancellation: cancellation && cancellationView(cancellation, redaction),
+    }),
+  }
+  return toReport(shown, record, sources)
 }

@@ -2,13 +2,13 @@
 import type { Command } from 'commander'
 import type { Tracked } from '../../conductor/index.ts'
 import { Redactor } from '../../core/redaction.ts'
+import { trackedView } from '../../views/index.ts'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
 import { assertUuidPart, unknownJobError, wholeUuid } from '../find.ts'
 import { type OptionsOf, shared, withFlags } from '../input/flags.ts'
 import { definedOnly, redactedKeys } from '../input/shared-options.ts'
 import { openNamedBoard, requireLogbooks } from '../opening.ts'
 import { printDrawn, printJson } from '../output/output.ts'
-import { trackedView } from '../views/tracked-view.ts'
 
 const FLAGS = shared('--book <uuid>', '--json')
 

@@ -111,7 +111,7 @@ async function restore(options: RestoreOptions, context: CliContext, { args: uui
   )
 }
 
-/** Returns what restores a job, once the jobs are restored on which it depends: those that went to the trash before are begun before. */
+/** Returns what restores a job, once the jobs are restored on which it depends: jobs that went to the trash before are begun before. */
 function restoreInOrder({
   dependents = false,
   ignoreDependencies = false,

@@ -117,7 +117,7 @@ export class ReloadingConductor implements AsyncDisposable {
   }
 }
 
-/** Returns the folder of a module; that of the command for a package. */
+/** Returns the folder of a module; for a package, the folder of the command. */
 async function folderOf(path: string, cwd: string): Promise<string> {
   const found = await stat(path).catch(() => undefined)
   if (!found) return cwd

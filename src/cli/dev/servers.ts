@@ -53,7 +53,7 @@ function containerName(port: number): string {
 }
 
 /**
- * Returns the first recipe that is installed, or the one that is asked for.
+ * Returns the recipe that is asked for, by default the first that is installed.
  *
  * @throws InvalidArgument naming what to install
  */
@@ -83,7 +83,7 @@ function isThere(file: string): Promise<boolean> {
 }
 
 /**
- * The time limit for Docker's answer. A client without an engine is common, and one that waits for its socket hangs.
+ * The time limit for Docker's answer. A client without an engine is common, and hangs if it waits for its socket.
  */
 const DOCKER_TIMEOUT_MS = 5_000
 

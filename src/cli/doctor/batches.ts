@@ -1,4 +1,4 @@
-/** The doctor's check of batches: those that never end, because jobs that they count have left the board in a way that counts nothing. */
+/** The doctor's check for batches that never end, because jobs that they count have left the board in a way that counts nothing. */
 import type { BatchView, JobBoard } from '../../board/index.ts'
 import { type Finding, formatCount, okFinding, warningFinding } from './finding.ts'
 

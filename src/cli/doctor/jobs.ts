@@ -2,7 +2,7 @@
 import type { Entity, Job, JobBoard } from '../../board/index.ts'
 import { boardInternals, isKnownToAny, toFlowReference } from '../../board/internal.ts'
 import { toMilliseconds } from '../../core/time.ts'
-import { conductorView, describeClock, formatDuration } from '../../views/index.ts'
+import { conductorView, currentRun, describeClock, formatDuration } from '../../views/index.ts'
 import { describeKeptSlots, jobWarnings } from '../../views/internal.ts'
 import { errorFinding, type Finding, formatCount, listSome, okFinding, warningFinding } from './finding.ts'
 
@@ -110,12 +110,12 @@ interface StuckCheckOptions {
 function stuckFindings(claimed: readonly Job[], { entities, stuckAfter, now }: StuckCheckOptions): Finding[] {
   const living = new Set(entities.map(({ name }) => name))
   return claimed.flatMap((job) => {
-    const newest = job.attempts.at(-1)
-    if (!newest) return []
-    const held = now - newest.at.getTime()
-    const since = `${job}: claimed by ${newest.who} for ${formatDuration(held)}`
-    if (!living.has(newest.who) && held > UNKNOWN_OWNER_AFTER_MS) {
-      const advice = `check whether ${newest.who} is a loop of your own, or hangs: when its process ends, the job is free`
+    const run = currentRun(job)
+    if (!run) return []
+    const held = now - run.at.getTime()
+    const since = `${job}: claimed by ${run.who} for ${formatDuration(held)}`
+    if (!living.has(run.who) && held > UNKNOWN_OWNER_AFTER_MS) {
+      const advice = `check whether ${run.who} is a loop of your own, or hangs: when its process ends, the job is free`
       return [warningFinding('claim', `${since}, and no living conductor has that name`, advice)]
     }
     if (held <= stuckAfter) return []

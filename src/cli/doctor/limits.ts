@@ -1,6 +1,6 @@
 /** The doctor's checks of limits: keys that are stopped, limits that start nothing, and some that this release cannot read. */
 import type { JobBoard, LimitView } from '../../board/index.ts'
-import { openCommand, resumeCommand } from '../views/limit-commands.ts'
+import { openCommand, resumeCommand } from '../limit-commands.ts'
 import { errorFinding, type Finding, formatCount, okFinding, warningFinding } from './finding.ts'
 
 /** Examines the limits of a board. @throws NotConnected, UnsupportedCapability */

@@ -1,11 +1,8 @@
 /** The doctor's checks of schedules: late ones, flows that nobody has, orphans, and time zones that differ. */
 import type { Entity, JobBoard, ScheduleView } from '../../board/index.ts'
 import { isKnownToAny } from '../../board/internal.ts'
-import { type ConductorView, conductorView, formatDuration } from '../../views/index.ts'
+import { type ConductorView, conductorView, formatDuration, isLate } from '../../views/index.ts'
 import { errorFinding, type Finding, formatCount, listSome, okFinding, warningFinding } from './finding.ts'
-
-/** A schedule that is due for longer is not fired: conductors fire within a second, and one that has just died within a session. */
-const LATE_MS = 60_000
 
 /** So many jobs in a row that were trashed are no accident. */
 const FAILING_JOBS = 2
@@ -48,7 +45,7 @@ function failingFindings(schedules: readonly ScheduleView[]): Finding[] {
 }
 
 function lateFindings(schedules: readonly ScheduleView[]): Finding[] {
-  const late = schedules.filter(({ lateMs = 0 }) => lateMs > LATE_MS)
+  const late = schedules.filter(isLate)
   if (late.length === 0) return []
   const longest = Math.max(...late.map(({ lateMs = 0 }) => lateMs))
   const text = `not fired for up to ${formatDuration(longest)}: ${listSome(late.map(({ id }) => id))}`

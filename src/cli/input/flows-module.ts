@@ -69,7 +69,7 @@ interface LoadedModule extends HookExports {
   readonly services: unknown
 }
 
-/** @param options.changed the flows with the defaults of the config file: one that two modules export stays one flow */
+/** @param options.changed the flows with the defaults of the config file: a flow that two modules export stays one flow */
 async function loadOne(
   module: string,
   options: ModuleOptions & { readonly changed: Map<AnyFlow, AnyFlow> },

@@ -54,7 +54,7 @@ export function toSpec(rule: string, flags: SpecFlags): ScheduleSpec {
   const text = rule.trim()
   const interval = toInterval(text)
   if (interval === undefined && (offset !== undefined || fromCompletion))
-    throw new InvalidArgument(`--offset and --from-completion belong to a interval such as 5m, got '${rule}'`)
+    throw new InvalidArgument(`--offset and --from-completion apply only to an interval such as 5m, got '${rule}'`)
   if (/^(?:RRULE:)?[A-Z]+=/i.test(text)) return { rrule: text, ...bounds }
   if (/^\d{4}-\d{2}-\d{2}/.test(text)) return { at: text, ...bounds }
   if (interval === undefined) return { cron: text, ...bounds }

@@ -50,7 +50,7 @@ async function chooseTrashed(
 interface ForEachTrashedOptions {
   readonly uuids: readonly string[]
   readonly options: SharedOptions & TrashChoice
-  /** The operation, for example `purging`, and its participle `purged`: see {@link Each}. */
+  /** The operation, for example `purging`, and its participle `purged`. */
   readonly what: string
   readonly done: string
   /** The verb for the question on a terminal, for example `purge`. */

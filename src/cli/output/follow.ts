@@ -4,10 +4,10 @@ import { NotFound } from '../../core/errors.ts'
 import { Redactor } from '../../core/redaction.ts'
 import { type Duration, sleep } from '../../core/time.ts'
 import type { AtomDetail, FlowDetail } from '../../persistence/index.ts'
+import { checkpointView, formatCheckpoint } from '../../views/index.ts'
 import type { CliContext } from '../context.ts'
 import { type SharedOptions, UNLIMITED_WAIT_NOTICE, type UnlimitedWait } from '../input/shared-options.ts'
 import { type Logbooks, openLogbooks } from '../opening.ts'
-import { checkpointView, formatCheckpoint } from '../views/tracked-view.ts'
 import { escapeUnprintable } from './render/text.ts'
 
 export interface Follow extends UnlimitedWait {

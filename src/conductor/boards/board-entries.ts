@@ -68,9 +68,9 @@ export function toBoardEntries({ board, boards, schedules, limits }: GivenBoards
   if (board !== undefined)
     throw new InvalidArgument('a conductor: give board, or boards for several, and not both of them')
   if (!Array.isArray(boards) || boards.length === 0) throw new InvalidArgument(`a conductor: ${BOARDS_ADVICE}`)
-  const given = boards.map((each: unknown, index) => checkBoard(each, `a conductor: boards[${index}]`))
+  const checked = boards.map((each: unknown, index) => checkBoard(each, `a conductor: boards[${index}]`))
   // Schedules that are put on several boards would post each job once on each of them.
-  const entries = given.map((each, index) =>
+  const entries = checked.map((each, index) =>
     toEntry({ ...defined({ schedules: index === 0 ? schedules : undefined, limits }), ...each }),
   )
   assertDistinct(entries)
@@ -84,13 +84,13 @@ export function toBoardLabel(uri: string): string {
   return `${scheme}:${parameters.get(scheme === 'postgres' ? 'board' : 'prefix')}`
 }
 
-function checkBoard(given: unknown, what: string): ConductorBoard {
-  if (typeof given === 'string' || isOpenBoard(given)) {
-    assertBoard(given, `${what}: ${BOARD_ADVICE}`)
-    return { board: given }
+function checkBoard(value: unknown, what: string): ConductorBoard {
+  if (typeof value === 'string' || isOpenBoard(value)) {
+    assertBoard(value, `${what}: ${BOARD_ADVICE}`)
+    return { board: value }
   }
-  assertOptions<ConductorBoard>(given, KNOWN, what)
-  const entry = given as ConductorBoard
+  assertOptions<ConductorBoard>(value, KNOWN, what)
+  const entry = value as ConductorBoard
   const { board, weight, persistence } = entry
   assertBoard(board, `${what}: ${BOARD_ADVICE}`)
   if (weight !== undefined && (!Number.isSafeInteger(weight) || weight < 1))
@@ -132,8 +132,8 @@ function assertDistinct(entries: readonly BoardEntry[]): void {
   }
 }
 
-function isOpenBoard(given: unknown): given is JobBoard {
-  return typeof Object(given).claimNext === 'function'
+function isOpenBoard(value: unknown): value is JobBoard {
+  return typeof Object(value).claimNext === 'function'
 }
 
 function assertBoard(board: unknown, message: string): asserts board is string | JobBoard {

@@ -38,8 +38,8 @@ import type { AtomNote, AtomQuestion, AtomRequest, AtomWorkerFacts, AtomWorkerSe
 const NEVER = new AbortController().signal
 
 /** Opens the worker in a child. @throws what the module throws when it is imported, or its factory of services */
-export const openWorker: OpenWorker = async (given) => {
-  const settings = given as AtomWorkerSettings
+export const openWorker: OpenWorker = async (value) => {
+  const settings = value as AtomWorkerSettings
   const imported = await Promise.all(
     settings.modules.map(async (name) => ({ name, exported: (await import(name)) as object })),
   )
@@ -97,8 +97,8 @@ async function runAtom(request: AtomRequest, work: AtomWork): Promise<Uint8Array
   // Services of a job are made for each task here: the tasks of a job may run in several children.
   const { run, fence, job, schedule, batch } = request
   const facts = { run, fence, job, schedule, batch, signal: work.context.signal }
-  await using made = await servicesForRun(work.opened, facts)
-  const ctx = createContext(request, { ...work, services: made.services })
+  await using running = await servicesForRun(work.opened, facts)
+  const ctx = createContext(request, { ...work, services: running.services })
   const keep = (value: unknown) => encodeResult(value, { atom: atom.name, how: request.how, ...work.settings })
   if (request.how === 'execute') {
     return await mergeErrors({

@@ -151,7 +151,7 @@ export class IsolatedAtoms implements AtomIsolator, AsyncDisposable {
           this.#reportRoom()
         },
         onNote: (note) => this.#onNote(parseNote(note), atom, assigned),
-        onAsk: async (asked, { signal }) => answerQuestion(parseQuestion(asked), { context, signal }),
+        onAsk: async (question, { signal }) => answerQuestion(parseQuestion(question), { context, signal }),
       })
       return decode(parseResult(result), 'msgpack')
     } catch (error) {

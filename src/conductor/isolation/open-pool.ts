@@ -20,7 +20,7 @@ export interface ConductorPool extends PoolLimits {
 
 export interface OpenPoolOptions {
   readonly flows: readonly AnyFlow[]
-  /** False for a process that isolates nothing. */
+  /** The pool, or false for a process that isolates nothing. */
   readonly pool: ConductorPool | false | undefined
   /** The timeout of the session whose claims the tasks run under, in milliseconds; undefined without a board. */
   readonly sessionTimeout: number | undefined

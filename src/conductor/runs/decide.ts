@@ -38,7 +38,7 @@ export type RunEnding =
     }
   | { readonly kind: 'shutdown' }
   | { readonly kind: 'storage-away'; readonly error: Error }
-  /** No child process could be started for an isolated task. */
+  /** An isolated task for which no child process could be started. */
   | { readonly kind: 'no-child'; readonly error: Error }
   /** The logbook of this one job cannot be read: a newer release has written it, or its key is missing here. */
   | { readonly kind: 'illegible'; readonly error: Error }

@@ -6,7 +6,7 @@ import type { Persistence } from '../../persistence/index.ts'
 import type { KnownFlows } from '../claiming/known-flows.ts'
 
 /** Reads how jobs ended, from the board and the logbooks. */
-export type EndReader = (asked: JobEndsRequest) => Promise<readonly KnownJobEnd[]>
+export type EndReader = (request: JobEndsRequest) => Promise<readonly KnownJobEnd[]>
 
 /** Returns what reads the dependencies of a job; undefined for a job that has none. */
 export function dependenciesOf(

@@ -68,22 +68,22 @@ function withLimits({ job = {}, limits = false }: ForegroundRunOptions): PostAnd
 
 /** Posts and claims the job; waits until it is its turn. */
 export async function runOnBoard(
-  given: string | JobBoard,
+  uriOrBoard: string | JobBoard,
   what: { flow: AnyFlow; store: object; options: ForegroundRunOptions; persistence: Persistence },
 ): Promise<ForegroundRun> {
   const { flow, store, options, persistence } = what
   const { signal, log, redact, failuresOnBoard } = options
-  const asked = withLimits(options)
+  const limited = withLimits(options)
   const disclosure = new DisclosurePolicy({ redact, failuresOnBoard, encrypted: persistence.encrypts === true })
-  if (typeof given !== 'string' && typeof Object(given).postAndClaim !== 'function')
+  if (typeof uriOrBoard !== 'string' && typeof Object(uriOrBoard).postAndClaim !== 'function')
     throw new InvalidArgument('runFlow: board must be a URI such as zookeeper://127.0.0.1:2181/demo, or an open board')
-  const board = typeof given === 'string' ? await openBoard(given, defined({ log, signal })) : given
+  const board = typeof uriOrBoard === 'string' ? await openBoard(uriOrBoard, defined({ log, signal })) : uriOrBoard
   const close = async () => {
-    if (board !== given) await board.close()
+    if (board !== uriOrBoard) await board.close()
   }
   let claim: Claim
   try {
-    claim = await board.postAndClaim(flow, store, { ...asked, ...defined({ signal }) })
+    claim = await board.postAndClaim(flow, store, { ...limited, ...defined({ signal }) })
   } catch (error) {
     await close()
     throw error
@@ -103,7 +103,7 @@ export async function runOnBoard(
         job: toRunningJob(job),
         limits: board.limits.isSupported ? board.limits : undefined,
         dependencies: dependenciesOf(job, {
-          readEnds: (asked) => boardInternals(board).readEnds(asked),
+          readEnds: (request) => boardInternals(board).readEnds(request),
           persistence,
           flows: new KnownFlows([flow]),
         }),

@@ -184,9 +184,9 @@ async function runClaimedFlow(
   const { span } = context
   using making = followSignals([stop, context.suspend])
   const make = () => forRun && makeRunServices(forRun, { ...known, run: claim.run, stop: [making] })
-  let made: RunServices | undefined
+  let services: RunServices | undefined
   try {
-    made = await (span ? span.within(make) : make())
+    services = await (span ? span.within(make) : make())
   } catch (error) {
     // This is an error of user code, like the error of a task: whatever its class is, it says nothing about the claim or the logbooks.
     return endedRun(making.aborted ? toStopEnding(making.reason, { claim, context }) : { kind: 'defect', error })
@@ -201,7 +201,7 @@ async function runClaimedFlow(
       limits: context.limits.isSupported ? context.limits : undefined,
       dependencies: dependenciesOf(job, context),
     },
-    services: made ? made.services : shared,
+    services: services ? services.services : shared,
     isolator: context.isolator,
     logger: context.log.child({ job: job.uuid }),
     concurrency: context.flowConcurrency,
@@ -222,7 +222,7 @@ async function runClaimedFlow(
     context.onProgress({ job, run: claim.run, task, ...report })
   })
   // Code of the flow may use the services until it has ended.
-  const whenIdle = () => (made ? engine.idle.then(() => made[Symbol.asyncDispose]()) : engine.idle)
+  const whenIdle = () => (services ? engine.idle.then(() => services[Symbol.asyncDispose]()) : engine.idle)
   try {
     const { state, results, failures, revertFailures } = await engine.run()
     if (claim.stops.lost.aborted) return { ...endedRun({ kind: 'lost' }), idle: whenIdle() }

@@ -65,8 +65,8 @@ export async function askErrorHandler(verdict: Verdict, options: AskOptions): Pr
   const late = (time: string) => new Timeout(`${job}: onError has not answered within ${time}`)
   using _limit = abortAfter(giveUp, ANSWER_TIMEOUT_MS, late, clock)
   try {
-    const asked = { job, run, isFinal: verdict.settle === 'trash', signal: giveUp.signal }
-    const answer = (async () => onError(verdict.failure, asked))()
+    const context = { job, run, isFinal: verdict.settle === 'trash', signal: giveUp.signal }
+    const answer = (async () => onError(verdict.failure, context))()
     return toChange((await rejectOnAbort(answer, giveUp)) ?? 'retry', clock.now())
   } catch (error) {
     failed(error)

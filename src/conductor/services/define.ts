@@ -107,16 +107,16 @@ export function service<S, N = unknown>(
   const { scope = 'process', health, dispose, timeout = DEFAULT_TIMEOUT } = options
   if (scope !== 'process' && scope !== 'job')
     throw new InvalidArgument(`service: scope must be 'process' or 'job', got ${JSON.stringify(scope)}`)
-  for (const [name, given] of Object.entries({ health, dispose })) {
-    if (given !== undefined && typeof given !== 'function')
+  for (const [name, value] of Object.entries({ health, dispose })) {
+    if (value !== undefined && typeof value !== 'function')
       throw new InvalidArgument(`service: ${name} must be a function`)
   }
   if (health && scope === 'job') throw new InvalidArgument("service: health is for services of scope 'process'")
   return {
     ...{ make, scope, timeoutMs: toMilliseconds(timeout, 'timeout') },
     // The functions get what `make` returned.
-    ...(health && { health: (made: unknown) => health(made as S) }),
-    ...(dispose && { dispose: (made: unknown) => dispose(made as S) }),
+    ...(health && { health: (value: unknown) => health(value as S) }),
+    ...(dispose && { dispose: (value: unknown) => dispose(value as S) }),
   }
 }
 
@@ -152,10 +152,10 @@ export function withServices<S>(
 ): DefinedServices<S> {
   const known = Object.keys(defined.definitions)
   const definitions: Record<string, ServiceDefinition<never, unknown>> = { ...defined.definitions }
-  for (const [name, made] of Object.entries(replaced)) {
+  for (const [name, value] of Object.entries(replaced)) {
     if (!known.includes(name))
       throw new InvalidArgument(`withServices: there is no service ${name}; the services are ${known.join(', ')}`)
-    definitions[name] = service(() => made, { dispose: () => undefined })
+    definitions[name] = service(() => value, { dispose: () => undefined })
   }
   return toDefinedServices(Object.entries(definitions))
 }

@@ -36,7 +36,7 @@ export async function makeServices(
   options: MakeOptions,
 ): Promise<MadeServices> {
   const { scope, context, known, onError } = options
-  const made: Record<string, unknown> = { ...known }
+  const services: Record<string, unknown> = { ...known }
   const undo: (() => unknown)[] = []
   const dispose = async () => {
     for (const each of undo.splice(0).reverse()) {
@@ -47,19 +47,19 @@ export async function makeServices(
       }
     }
   }
-  const view = visibleServices(made, { definitions, scope })
+  const view = visibleServices(services, { definitions, scope })
   try {
     for (const [name, definition] of Object.entries(definitions)) {
       if (definition.scope !== scope) continue
       const value = await makeService(name, definition, { view: view(name), context, onError })
-      made[name] = value
+      services[name] = value
       undo.push(() => disposeInTime(() => disposeOne(definition, value), { name, timeoutMs: definition.timeoutMs }))
     }
   } catch (error) {
     await dispose()
     throw error
   }
-  return { services: made, [Symbol.asyncDispose]: dispose }
+  return { services: services, [Symbol.asyncDispose]: dispose }
 }
 
 type AnyDefinition = ServiceDefinition<never, unknown>
@@ -92,14 +92,14 @@ async function makeService(
 
 /** Returns a function that returns, for a service, an object with the services above it. A property with the name of a later one throws. */
 function visibleServices(
-  made: Record<string, unknown>,
+  target: Record<string, unknown>,
   {
     definitions,
     scope,
   }: { readonly definitions: Readonly<Record<string, AnyDefinition>>; readonly scope: ServiceScope },
 ): (name: string) => object {
   return (name) =>
-    new Proxy(made, {
+    new Proxy(target, {
       get: (services, property) => {
         const needed = String(property)
         if (Object.hasOwn(services, needed) || typeof property === 'symbol') return Reflect.get(services, property)

@@ -74,40 +74,40 @@ const NOTHING_TO_DISPOSE = async () => undefined
  * @throws InvalidArgument when `given` is neither an object nor a function
  */
 export async function openServices(
-  given: unknown,
+  option: unknown,
   { onError, signal = NEVER_FIRES }: OpenServicesOptions,
 ): Promise<OpenServices> {
-  if (isDefinedServices(given)) return openDefined(given, { onError, signal })
-  if (given !== undefined && typeof given !== 'function' && (typeof given !== 'object' || given === null))
+  if (isDefinedServices(option)) return openDefined(option, { onError, signal })
+  if (option !== undefined && typeof option !== 'function' && (typeof option !== 'object' || option === null))
     throw new InvalidArgument(
       'a conductor: services must be an object, a function that makes one, or defineServices(…)',
     )
-  const services: unknown = typeof given === 'function' ? await given() : given
+  const services: unknown = typeof option === 'function' ? await option() : option
   return {
     checkable: [],
     shared: services,
     [Symbol.asyncDispose]: async () => {
-      if (typeof given === 'function') await disposeAll(services, onError)
+      if (typeof option === 'function') await disposeAll(services, onError)
     },
   }
 }
 
 async function openDefined(
-  given: DefinedServices<unknown>,
+  defined: DefinedServices<unknown>,
   { onError, signal }: { readonly onError: (error: unknown) => void; readonly signal: AbortSignal },
 ): Promise<OpenServices> {
-  const made = await makeServices(given, { scope: 'process', context: { ...PROCESS_CONTEXT, signal }, onError })
-  const entries = Object.entries(given.definitions)
+  const opened = await makeServices(defined, { scope: 'process', context: { ...PROCESS_CONTEXT, signal }, onError })
+  const entries = Object.entries(defined.definitions)
   const isPerRun = entries.some(([, { scope }]) => scope === 'job')
   return {
     checkable: entries.flatMap(([name, { health }]) =>
-      health ? [{ name, check: async () => void (await health(made.services[name])) }] : [],
+      health ? [{ name, check: async () => void (await health(opened.services[name])) }] : [],
     ),
-    shared: made.services,
+    shared: opened.services,
     forRun: isPerRun
-      ? (context) => makeServices(given, { scope: 'job', context, known: made.services, onError })
+      ? (context) => makeServices(defined, { scope: 'job', context, known: opened.services, onError })
       : undefined,
-    [Symbol.asyncDispose]: () => made[Symbol.asyncDispose](),
+    [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose](),
   }
 }
 

@@ -52,9 +52,9 @@ function subscribe(signal: AbortSignal): AbortSubscription {
     for (const listener of listeners) listener()
   }
   signal.addEventListener('abort', notify, { once: true })
-  const made = { listeners, notify }
-  subscriptions.set(signal, made)
-  return made
+  const subscription = { listeners, notify }
+  subscriptions.set(signal, subscription)
+  return subscription
 }
 
 /** A flag that follows several signals until it is disposed. `AbortSignal.any` would stay referenced by long-lived sources. */
@@ -212,17 +212,19 @@ export function createDeferred<T = void>(): Deferred<T> {
 
 /** Lets any number of callers wait for a change. */
 export class Condition {
-  #next: Deferred<void> = createDeferred()
+  /** Undefined while nobody waits: a board notifies at each change, and mostly nobody waits. */
+  #next: Deferred<void> | undefined
 
   /** Wakes all present waiters. A later caller is not woken by it, and has to check the state before it waits. */
   notify(): void {
     const woken = this.#next
-    this.#next = createDeferred()
-    woken.resolve()
+    this.#next = undefined
+    woken?.resolve()
   }
 
   /** Resolves at the next {@link notify}; rejects with the signal's reason if that fires first. */
   wait(options: { signal?: AbortSignal | undefined } = {}): Promise<void> {
+    this.#next ??= createDeferred()
     return rejectOnAbort(this.#next.promise, options.signal)
   }
 }

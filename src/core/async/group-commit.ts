@@ -1,8 +1,8 @@
 /**
- * Group commit: concurrent requests are sent together. While one batch is in flight, the next one is collected; it is sent
+ * Group commit: concurrent requests are sent together. While one group is in flight, the next one is collected; it is sent
  * as soon as the first has ended. A request that comes alone does not wait.
  *
- * Each request has its own outcome. A refused request does not fail the other requests of its batch, and a failed batch does
+ * Each request has its own outcome. A refused request does not fail the other requests of its group, and a failed group does
  * not fail the requests outside it.
  */
 import { createDeferred, type Deferred } from './abort.ts'
@@ -12,22 +12,22 @@ export interface QueuedRequest {
   reject(error: unknown): void
 }
 
-/** The answer whether a request joins a batch: `admit` adds it, `wait` leaves it for a later batch, `full` ends the batch before it. */
+/** The answer whether a request joins a group: `admit` adds it, `wait` leaves it for a later group, `full` ends the group before it. */
 export type Admission = 'admit' | 'wait' | 'full'
 
 export interface GroupCommitOptions<Q extends QueuedRequest> {
   /**
-   * Sends a batch. Resolves when the next batch may be sent. Each request is settled or queued again, then or later. If the
-   * promise rejects, the requests of this batch that are not settled yet are rejected with the same error.
+   * Sends a group. Resolves when the next group may be sent. Each request is settled or queued again, then or later. If the
+   * promise rejects, the requests of this group that are not settled yet are rejected with the same error.
    */
-  readonly send: (batch: readonly Q[]) => Promise<void>
-  /** Begins a batch: returns the predicate that decides which requests join it, called with each queued request in order. */
+  readonly send: (group: readonly Q[]) => Promise<void>
+  /** Begins a group: returns the predicate that decides which requests join it, called with each queued request in order. */
   readonly admits: () => (request: Q) => Admission
   /** Returns the error for a queued request that must no longer be sent. Nothing of such a request was done. */
   readonly refusalOf?: (request: Q) => Error | undefined
-  /** Returns whether a batch can be sent now. If not, {@link GroupCommit.resume} has to be called later. */
+  /** Returns whether a group can be sent now. If not, {@link GroupCommit.resume} has to be called later. */
   readonly isReady?: () => boolean
-  /** Schedules the next batch, which contains all requests until then. By default, in the next turn of the event loop. */
+  /** Schedules the next group, which contains all requests until then. By default, in the next turn of the event loop. */
   readonly schedule?: (run: () => void) => void
 }
 
@@ -42,7 +42,7 @@ export class GroupCommit<Q extends QueuedRequest> {
     this.#options = options
   }
 
-  /** Resolves when no request is queued and no batch is in flight. */
+  /** Resolves when no request is queued and no group is in flight. */
   get idle(): Promise<void> {
     if (this.isIdle) return Promise.resolve()
     this.#idle ??= createDeferred()
@@ -58,7 +58,7 @@ export class GroupCommit<Q extends QueuedRequest> {
     this.resume()
   }
 
-  /** Queues requests of an earlier batch again, in front of the others. */
+  /** Queues requests of an earlier group again, in front of the others. */
   requeue(requests: readonly Q[]): void {
     this.#queue = [...requests, ...this.#queue]
     this.resume()
@@ -74,7 +74,7 @@ export class GroupCommit<Q extends QueuedRequest> {
     this.#checkIdle()
   }
 
-  /** Sends the next batch soon, unless one is in flight. */
+  /** Sends the next group soon, unless one is in flight. */
   resume(): void {
     if (this.#isScheduled || this.#isInFlight || this.#queue.length === 0) return
     this.#isScheduled = true
@@ -89,15 +89,15 @@ export class GroupCommit<Q extends QueuedRequest> {
     const { send, admits, refusalOf, isReady } = this.#options
     if (this.#queue.length === 0 || isReady?.() === false) return
     if (refusalOf) this.rejectQueued(refusalOf)
-    const { batch, rest } = takeBatch(this.#queue, admits())
-    if (batch.length === 0) return
+    const { group, rest } = takeGroup(this.#queue, admits())
+    if (group.length === 0) return
     this.#queue = rest
     this.#isInFlight = true
     try {
-      await send(batch)
+      await send(group)
     } catch (error) {
-      this.#queue = this.#queue.filter((request) => !batch.includes(request))
-      for (const request of batch) request.reject(error)
+      this.#queue = this.#queue.filter((request) => !group.includes(request))
+      for (const request of group) request.reject(error)
     }
     this.#isInFlight = false
     this.resume()
@@ -111,37 +111,37 @@ export class GroupCommit<Q extends QueuedRequest> {
   }
 }
 
-/** Returns the requests of the next batch, and the other requests. Both lists keep the order of the queue. */
-export function takeBatch<Q>(
+/** Returns the requests of the next group, and the other requests. Both lists keep the order of the queue. */
+export function takeGroup<Q>(
   queue: readonly Q[],
   admits: (request: Q) => Admission,
-): { readonly batch: readonly Q[]; readonly rest: Q[] } {
-  const batch: Q[] = []
+): { readonly group: readonly Q[]; readonly rest: Q[] } {
+  const group: Q[] = []
   const waiting: Q[] = []
   for (const [index, request] of queue.entries()) {
     const admission = admits(request)
-    if (admission === 'full') return { batch, rest: waiting.concat(queue.slice(index)) }
-    if (admission === 'admit') batch.push(request)
+    if (admission === 'full') return { group, rest: waiting.concat(queue.slice(index)) }
+    if (admission === 'admit') group.push(request)
     else waiting.push(request)
   }
-  return { batch, rest: waiting }
+  return { group, rest: waiting }
 }
 
-/** The maximum size of a batch. */
-export interface BatchSize {
+/** The maximum size of a group. */
+export interface GroupSize {
   readonly items: number
   readonly bytes: number
 }
 
-export interface BatchLimits<T> {
+export interface GroupLimits<T> {
   readonly bytesOf: (request: T) => number
-  readonly limits: BatchSize | (() => BatchSize)
-  /** The key of a request. Two requests with the same key are never in one batch: the second waits for the next. */
+  readonly limits: GroupSize | (() => GroupSize)
+  /** The key of a request. Two requests with the same key are never in one group: the second waits for the next. */
   readonly keyOf?: (request: T) => string
 }
 
-/** Returns the predicate for batches with limits. The first request of a batch is admitted, however large it is. */
-export function withinLimits<T>({ bytesOf, limits, keyOf }: BatchLimits<T>): () => (request: T) => Admission {
+/** Returns the predicate for groups with limits. The first request of a group is admitted, however large it is. */
+export function withinLimits<T>({ bytesOf, limits, keyOf }: GroupLimits<T>): () => (request: T) => Admission {
   return () => {
     const most = typeof limits === 'function' ? limits() : limits
     const keys = new Set<string>()
@@ -161,26 +161,38 @@ export function withinLimits<T>({ bytesOf, limits, keyOf }: BatchLimits<T>): () 
 
 export type CommitResult<R> = { readonly value: R } | { readonly error: unknown }
 
-export interface BatchCommitOptions<T, R> extends BatchLimits<T> {
-  /** Commits a batch; resolves to one outcome per item. */
-  readonly commit: (batch: readonly T[]) => Promise<readonly CommitResult<R>[]>
+export interface ItemCommitOptions<T, R> extends GroupLimits<T> {
+  /** Commits a group; resolves to one outcome per item. */
+  readonly commit: (group: readonly T[]) => Promise<readonly CommitResult<R>[]>
   /** Returns the error for a queued item that must not be committed any more. */
   readonly refusalOf?: (item: T) => Error | undefined
+  /** Delays the answers of a group that was committed, whether or not that failed. Meanwhile the next group is committed. */
+  readonly beforeAnswers?: () => Promise<void>
 }
 
-interface QueuedItem<T, R> extends Deferred<R> {
+interface QueuedItem<T, R> extends QueuedRequest {
   readonly item: T
+  resolve(value: R): void
 }
 
-/** A group commit whose batches are committed by one call, which returns all outcomes. */
-export class BatchCommit<T, R> {
+/** A group commit whose groups are committed by one call, which returns all outcomes. */
+export class ItemCommit<T, R> {
   readonly #group: GroupCommit<QueuedItem<T, R>>
 
-  constructor({ commit, bytesOf, limits, keyOf, refusalOf }: BatchCommitOptions<T, R>) {
+  constructor({ commit, bytesOf, limits, keyOf, refusalOf, beforeAnswers }: ItemCommitOptions<T, R>) {
     this.#group = new GroupCommit({
-      send: async (batch) => {
-        const outcomes = await commit(batch.map(({ item }) => item))
-        for (const [index, queued] of batch.entries()) settleQueued(queued, outcomes[index])
+      send: async (group) => {
+        const committed = commit(group.map(({ item }) => item))
+        if (!beforeAnswers) return answerAll(group, await committed)
+        const outcomes = await committed.catch((error: unknown) => group.map(() => ({ error })))
+        void beforeAnswers().then(
+          () => answerAll(group, outcomes),
+          (error: unknown) =>
+            answerAll(
+              group,
+              group.map(() => ({ error })),
+            ),
+        )
       },
       admits: withinLimits({
         bytesOf: ({ item }) => bytesOf(item),
@@ -191,19 +203,21 @@ export class BatchCommit<T, R> {
     })
   }
 
-  /** Resolves when no item is queued and no batch is being committed. */
+  /** Resolves when no item is queued and no group is being committed. */
   get idle(): Promise<void> {
     return this.#group.idle
   }
 
   add(item: T): Promise<R> {
-    const queued = { item, ...createDeferred<R>() }
-    this.#group.enqueue(queued)
-    return queued.promise
+    return new Promise<R>((resolve, reject) => this.#group.enqueue({ item, resolve, reject }))
   }
 }
 
-function settleQueued<R>(queued: Deferred<R>, outcome: CommitResult<R> | undefined): void {
+function answerAll<T, R>(group: readonly QueuedItem<T, R>[], outcomes: readonly CommitResult<R>[]): void {
+  for (const [index, queued] of group.entries()) settleQueued(queued, outcomes[index])
+}
+
+function settleQueued<R>(queued: QueuedItem<unknown, R>, outcome: CommitResult<R> | undefined): void {
   if (outcome && 'value' in outcome) queued.resolve(outcome.value)
   else queued.reject(outcome?.error ?? new Error('a commit returned no outcome for one of its items'))
 }

@@ -75,8 +75,8 @@ type UncheckedAtomOptions = { readonly [K in keyof AtomOptions<never, never, nev
  * @param what the atom, for errors
  * @throws InvalidArgument for names that are not strings, invalid numbers, and arguments that are not declared
  */
-export function assertAtomOptions(given: UncheckedAtomOptions, what: string): void {
-  const { requires = [], optional = [], rebind = {}, inject = {}, provides, version, priority, deadline } = given
+export function assertAtomOptions(options: UncheckedAtomOptions, what: string): void {
+  const { requires = [], optional = [], rebind = {}, inject = {}, provides, version, priority, deadline } = options
   if (!isNames(requires)) throw new InvalidArgument(`${what}: requires must be a list of names`)
   if (!isNames(optional)) throw new InvalidArgument(`${what}: optional must be a list of names`)
   if (!isProvides(provides))

@@ -7,7 +7,7 @@ import type { Duration } from '../../core/time.ts'
  */
 export type Provides = string | readonly string[] | { readonly keys: readonly string[] }
 
-/** For an argument, the name under which its value is provided. */
+/** The name under which the value of each argument is provided. */
 export type Rebind = Readonly<Record<string, string>>
 
 export interface AnyAtom {

@@ -141,7 +141,7 @@ export interface ScheduledRun {
   readonly nominal: Date
   /** The nominal time of the job before; absent for the first one. */
   readonly previous?: Date
-  /** By how many milliseconds the job was posted later than its nominal time. */
+  /** The milliseconds by which the job was posted later than its nominal time. */
   readonly lateMs: number
   /** The number of times just before it that were not run. */
   readonly missed: number

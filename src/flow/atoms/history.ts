@@ -50,8 +50,8 @@ export class History<R = unknown> {
   causedBy(error: string, options: { readonly attempt?: number; readonly includeRetry?: boolean } = {}): boolean {
     const { attempt, includeRetry = false } = options
     const one = attempt === undefined ? undefined : this.attempts.at(attempt)
-    const asked = attempt === undefined ? this.attempts : one ? [one] : []
-    const failures = asked.flatMap((each) => each.failures.map(({ failure }) => failure))
+    const chosen = attempt === undefined ? this.attempts : one ? [one] : []
+    const failures = chosen.flatMap((each) => each.failures.map(({ failure }) => failure))
     if (includeRetry && this.failure) failures.push(this.failure)
     const counted = attempt === undefined ? this.#kept.flatMap(({ omitted }) => omitted?.errors ?? []) : []
     return failures.some((failure) => isCausedBy(failure, error)) || counted.some(([name]) => name === error)

@@ -54,10 +54,10 @@ function assertOnOutOfMemory(choice: unknown, what: string): void {
 
 /** The limits of a task that runs in a child process. */
 export interface Isolation {
-  /** In bytes; undefined for the pool's limit. */
+  /** The limit of memory in bytes; undefined for the pool's limit. */
   readonly memory: number | undefined
   readonly isFresh: boolean
-  /** In milliseconds; undefined for the pool's. */
+  /** The grace period in milliseconds; undefined for the pool's. */
   readonly graceMs: number | undefined
   readonly onOutOfMemory: OnOutOfMemory
 }

@@ -43,7 +43,7 @@ export interface ValueRun {
 /** The attempts in between, which are not kept whole. */
 export interface OmittedAttempts {
   readonly values: readonly ValueRun[]
-  /** Each class and code of an error, and the number of failures that had it themselves or in a cause. */
+  /** The classes and codes of errors, each with the number of failures that had it themselves or in a cause. */
   readonly errors: readonly (readonly [error: string, count: number])[]
 }
 

@@ -91,7 +91,7 @@ const KNOWN_OPTIONS: KnownOptions<RetryOptions<never, never, never, never> & Any
 }
 
 /**
- * Describes a custom retry; {@link times}, {@link forEach} and others are ready-made.
+ * Describes a custom retry; `times`, `forEach` and others are ready-made.
  *
  * @param name the name in the logbook; `''` names it after its flow, `<flow>_retry`
  * @throws InvalidArgument for invalid options
@@ -115,14 +115,14 @@ export function retry<
   if (name !== '' && !isName(name))
     throw new InvalidArgument("a retry's name must be a string; use '' to name it after its flow")
   const what = name === '' ? 'a retry' : `retry ${name}`
-  const given: { readonly [K in keyof RetryOptions<Q, A, P, R, O, B, J, S>]?: unknown } = options ?? {}
+  const unchecked: { readonly [K in keyof RetryOptions<Q, A, P, R, O, B, J, S>]?: unknown } = options ?? {}
   for (const needed of ['execute', 'onFailure'] as const) {
-    if (typeof given[needed] !== 'function') throw new InvalidArgument(`${what}: ${needed} must be a function`)
+    if (typeof unchecked[needed] !== 'function') throw new InvalidArgument(`${what}: ${needed} must be a function`)
   }
   assertOptions(options, KNOWN_OPTIONS, what)
-  if (given.revert !== undefined && typeof given.revert !== 'function')
+  if (unchecked.revert !== undefined && typeof unchecked.revert !== 'function')
     throw new InvalidArgument(`${what}: revert must be a function`)
-  assertAtomOptions(given, what)
+  assertAtomOptions(unchecked, what)
   const { execute, onFailure, revert } = options
   return brand('retry', {
     kind: 'retry',
@@ -136,8 +136,8 @@ export function retry<
 }
 
 /** Returns the retry, named after its flow if it has no name. */
-export function nameAfterFlow(flow: string, given: AnyRetry): AnyRetry {
-  return given.name === '' ? brand('retry', { ...given, name: `${flow}_retry` }) : given
+export function nameAfterFlow(flow: string, named: AnyRetry): AnyRetry {
+  return named.name === '' ? brand('retry', { ...named, name: `${flow}_retry` }) : named
 }
 
 /** Returns whether this is a retry, made by this or by another copy of the library. */

@@ -137,16 +137,16 @@ export function task<
 >(name: string, options: TaskOptions<Q, A, P, R, O, B, J, S> & Declared<A, Q | O | keyof J>): Task<A, P, R, B, J, S> {
   if (!isName(name)) throw new InvalidArgument("a task's name must be a non-empty string of whole characters")
   // A caller without a compiler can pass anything: the options are checked as values of unknown types.
-  const given: { readonly [K in keyof TaskOptions<Q, A, P, R, O, B, J, S>]?: unknown } = options ?? {}
-  if (typeof given.execute !== 'function') throw new InvalidArgument(`task ${name}: execute must be a function`)
+  const unchecked: { readonly [K in keyof TaskOptions<Q, A, P, R, O, B, J, S>]?: unknown } = options ?? {}
+  if (typeof unchecked.execute !== 'function') throw new InvalidArgument(`task ${name}: execute must be a function`)
   assertOptions(options, KNOWN_OPTIONS, `task ${name}`)
   for (const hook of ['revert', 'preExecute', 'postExecute', 'preRevert', 'postRevert'] as const) {
-    if (given[hook] !== undefined && typeof given[hook] !== 'function')
+    if (unchecked[hook] !== undefined && typeof unchecked[hook] !== 'function')
       throw new InvalidArgument(`task ${name}: ${hook} must be a function`)
   }
-  assertAtomOptions(given, `task ${name}`)
-  assertIsolate(given.isolate, `task ${name}`)
-  assertOnInterrupted(given, `task ${name}`)
+  assertAtomOptions(unchecked, `task ${name}`)
+  assertIsolate(unchecked.isolate, `task ${name}`)
+  assertOnInterrupted(unchecked, `task ${name}`)
   const { execute, revert, preExecute, postExecute, preRevert, postRevert, isolate, onInterrupted } = options
   return brand('task', {
     kind: 'task',
@@ -166,10 +166,10 @@ export function task<
 
 /** @throws InvalidArgument for an unknown value, and for `revert` where there is nothing that reverts */
 function assertOnInterrupted(
-  given: { readonly [K in Hooks | 'revert' | 'onInterrupted']?: unknown },
+  options: { readonly [K in Hooks | 'revert' | 'onInterrupted']?: unknown },
   what: string,
 ): void {
-  const { onInterrupted, revert, preRevert, postRevert } = given
+  const { onInterrupted, revert, preRevert, postRevert } = options
   if (onInterrupted === undefined) return
   if (!ON_INTERRUPTED.includes(onInterrupted))
     throw new InvalidArgument(`${what}: onInterrupted must be one of ${ON_INTERRUPTED.join(', ')}`)

@@ -81,7 +81,7 @@ export interface DeciderGate {
 }
 
 export interface ExecutionGraph {
-  /** All nodes, each after its predecessors; the nodes of a part are contiguous. */
+  /** The nodes, each after its predecessors; the nodes of a part are contiguous. */
   readonly nodes: readonly ExecutionNode[]
   /** The nodes with an atom. */
   readonly atoms: readonly AtomNode[]

@@ -18,7 +18,7 @@ export class Scope<Node> implements FlowScope {
   readonly #outer: { readonly scope: Scope<Node>; readonly position: number } | undefined
   /** The parts by position: an atom's node, or the scope of a flow. */
   readonly #parts: (Node | Scope<Node>)[] = []
-  /** For each name, the positions of the parts that provide it, in ascending order. */
+  /** The positions of the parts that provide each name, in ascending order. */
   readonly #providers = new Map<string, number[]>()
 
   constructor(flow: AnyFlow, around: { scope: Scope<Node>; position: number } | undefined) {

@@ -22,13 +22,13 @@ export interface FlowLayout {
   readonly collapsed: boolean
 }
 
-/** With more atoms, each inner flow is drawn as one node. */
+/** The number of atoms above which each inner flow is drawn as one node. */
 const MAX_ATOMS = 500
-/** With more nodes, dagre takes seconds, and layers are used. */
+/** The number of nodes above which dagre takes seconds, and layers are used. */
 const MAX_DAGRE_NODES = 500
 /** The sum of the lengths of all edges, in layers: with more, dagre takes seconds, and with some thousands of edges minutes. */
 const MAX_DAGRE_LENGTH = 1_500
-/** With more nodes, a browser takes seconds for the picture, and is too large to read. */
+/** The number of nodes above which a browser takes seconds for the picture, which is too large to read. */
 const MAX_NODES = 2_000
 const MAX_EDGES = 10_000
 

@@ -48,13 +48,13 @@ export function graph<I, T extends readonly AnyPart[], Rt extends AnyRetry = nev
   ...parts: T extends FittingGraph<O, T, ProvidedBy<Rt>> ? T : FittingGraph<O, T, ProvidedBy<Rt>>
 ): Flow<I, Results<T, ProvidedBy<Rt>>, ServicesOf<T, Rt>> {
   const head = checkFlowHead(nameOrOptions, store, { pattern: 'graph', known: KNOWN_OPTIONS })
-  const given: GraphOptions<unknown, NoInfer<O>> = typeof nameOrOptions === 'string'
+  const options: GraphOptions<unknown, NoInfer<O>> = typeof nameOrOptions === 'string'
     ? { name: nameOrOptions }
     : nameOrOptions
   const all = checkFlowParts(head, parts)
-  const links = [...toEdges(head.name, all, given.links ?? []), ...impliedEdges(head.name, all)]
+  const links = [...toEdges(head.name, all, options.links ?? []), ...impliedEdges(head.name, all)]
   assertNoCircle(head.name, all, links)
-  const chosen = selectTargets(head.name, { parts: all, links, targets: given.targets })
+  const chosen = selectTargets(head.name, { parts: all, links, targets: options.targets })
   const inputs = computeInputs({ retry: head.retry, parts: chosen.parts }, 'others')
   const atoms = Object.freeze([...chosen.parts])
   return brand('flow', {

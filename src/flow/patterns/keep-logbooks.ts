@@ -6,10 +6,10 @@ import { type Duration, toMilliseconds } from '../../core/time.ts'
 export type KeepLogbooks = Duration | 'forever'
 
 /** Checks the option of a flow. @throws InvalidArgument naming the flow */
-export function checkKeepLogbooks(flow: string, given: unknown): KeepLogbooks | undefined {
-  if (given === undefined || given === 'forever') return given
-  if (typeof given !== 'string' && typeof given !== 'number')
+export function checkKeepLogbooks(flow: string, value: unknown): KeepLogbooks | undefined {
+  if (value === undefined || value === 'forever') return value
+  if (typeof value !== 'string' && typeof value !== 'number')
     throw new InvalidArgument(`flow ${flow}: keepLogbooks must be a duration such as '7d', 0, or 'forever'`)
-  toMilliseconds(given, `flow ${flow}: keepLogbooks`)
-  return given as Duration
+  toMilliseconds(value, `flow ${flow}: keepLogbooks`)
+  return value as Duration
 }

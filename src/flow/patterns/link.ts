@@ -27,7 +27,7 @@ export interface LinkOptions<H> {
 const KNOWN_OPTIONS: KnownOptions<LinkOptions<DeciderHistory>> = { decider: true, depth: true }
 
 /**
- * Describes an edge of a {@link graph}: `to` comes after `from`, also if it requires nothing from it.
+ * Describes an edge of a `graph`: `to` comes after `from`, also if it requires nothing from it.
  *
  * @throws InvalidArgument for a decider that is not a function, or a depth without a decider
  * @example link(check, repair, { decider: ({ check }: { check: string }) => check === 'broken', depth: 'FLOW' })

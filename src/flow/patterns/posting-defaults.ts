@@ -73,12 +73,12 @@ const KNOWN_DEFAULTS: KnownOptions<PostingDefaults> = {
  *
  * @throws InvalidArgument for an unknown option, or an option that belongs to a single job, such as its delay
  */
-export function checkPostingDefaults(flow: string, given: unknown): PostingDefaults | undefined {
-  if (given === undefined) return undefined
-  if (typeof given !== 'object' || given === null)
+export function checkPostingDefaults(flow: string, value: unknown): PostingDefaults | undefined {
+  if (value === undefined) return undefined
+  if (typeof value !== 'object' || value === null)
     throw new InvalidArgument(`flow ${flow}: posting must be an object, such as { maxAttempts: 5 }`)
-  assertOptions(given, KNOWN_DEFAULTS, `flow ${flow}: posting`)
-  return Object.freeze(Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)))
+  assertOptions(value, KNOWN_DEFAULTS, `flow ${flow}: posting`)
+  return Object.freeze(Object.fromEntries(Object.entries(value).filter(([, field]) => field !== undefined)))
 }
 
 /** The declarations of a flow for one store. The values are not checked yet. */

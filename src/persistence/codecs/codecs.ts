@@ -176,8 +176,8 @@ class KeyRing {
     const name = Buffer.from(id).toString('hex')
     const found = this.#keys.get(name)
     if (!found) {
-      const given = [...this.#keys.keys()].join(', ')
-      throw new Error(`it was encrypted with key ${name}, and the keys given are ${given}`)
+      const names = [...this.#keys.keys()].join(', ')
+      throw new Error(`it was encrypted with key ${name}, and the keys given are ${names}`)
     }
     // A shorter tag would be accepted otherwise, and can be guessed.
     const cipher = createDecipheriv(CIPHER, found, iv, { authTagLength: TAG_BYTES })
@@ -197,8 +197,8 @@ function toKeyId(key: Buffer): Buffer {
   return createHash('sha256').update('jobboard key ').update(key).digest().subarray(0, ID_BYTES)
 }
 
-function parseKey(given: unknown): Buffer {
-  const key = typeof given === 'string' ? Buffer.from(given, 'base64') : given
+function parseKey(value: unknown): Buffer {
+  const key = typeof value === 'string' ? Buffer.from(value, 'base64') : value
   if (key instanceof Uint8Array && key.length === KEY_BYTES) return Buffer.from(key)
   throw new InvalidArgument('encrypted: a key must be 32 bytes, or their base64, as from openssl rand -base64 32')
 }

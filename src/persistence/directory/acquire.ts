@@ -131,9 +131,9 @@ const FIRST_TERM: Term = { run: 0, repeat: 0 }
  */
 export function startFlow(folder: string, request: FlowRequest): Promise<boolean> {
   return inFolder(folder, async ({ path, assertInPlace }) => {
-    const made = await startFlowIn(path, request)
+    const isStarted = await startFlowIn(path, request)
     await assertInPlace()
-    return made
+    return isStarted
   })
 }
 
@@ -228,15 +228,15 @@ async function missingAsTakenOver<T>(publishing: Promise<T | undefined>): Promis
  */
 async function assertNewest(
   folder: string,
-  asked: { files: readonly TermFile[]; term: Term; request: AcquireRequest } & Pick<OpenFolder, 'assertInPlace'>,
+  claim: { files: readonly TermFile[]; term: Term; request: AcquireRequest } & Pick<OpenFolder, 'assertInPlace'>,
 ): Promise<void> {
-  const { files, term, request, assertInPlace } = asked
+  const { files, term, request, assertInPlace } = claim
   const newest = newestTerm(files)
   if (!newest || compareTerms(newest, term) <= 0) {
     if (await exists(join(folder, formatTermFile(term, 'log')))) return
     // The listing ran while one newer term took over from another, and missed both; or the folder is being removed.
     await assertInPlace()
-    return assertNewest(folder, { ...asked, files: await listTerms(folder) })
+    return assertNewest(folder, { ...claim, files: await listTerms(folder) })
   }
   if (newest.run > term.run || !(await hasClaim(folder, { term: newest, request })))
     throw fencedError(request, newest.run)

@@ -84,7 +84,7 @@ async function loadFrom(folder: string, uuid: string): Promise<LogBook> {
 export async function* listBooks(root: string, query: BookQuery): AsyncIterable<BookDetail> {
   const { after, limit = Number.POSITIVE_INFINITY } = query
   const first = after === undefined ? '' : shardName(after)
-  let given = 0
+  let count = 0
   for (const shard of (await readdir(root)).sort()) {
     if (!isShardName(shard) || shard < first) continue
     const behind = shard === first && after !== undefined ? encodeName(after) : ''
@@ -94,8 +94,8 @@ export async function* listBooks(root: string, query: BookQuery): AsyncIterable<
       const detail = await ignoreUnreadable(translateErrors(`read ${folder}`, () => readMatching(folder, query)))
       if (!detail) continue
       yield detail
-      given += 1
-      if (given >= limit) return
+      count += 1
+      if (count >= limit) return
     }
   }
 }

@@ -215,7 +215,7 @@ export class DirectoryFlowLog implements FlowLog {
   async #isInPlace(): Promise<boolean> {
     this.#inode ??= (await this.#file.stat({ bigint: true })).ino
     const path = join(this.#folder, formatTermFile(this.#term, 'log'))
-    const there = await missingAsUndefined(stat(path, { bigint: true }))
-    return there?.ino === this.#inode
+    const stats = await missingAsUndefined(stat(path, { bigint: true }))
+    return stats?.ino === this.#inode
   }
 }

@@ -70,9 +70,9 @@ export class DirectoryPersistence implements Persistence {
 
   async #prepare(): Promise<void> {
     if (this.#create) return prepareRoot(this.#root, { mayWrite: true, shared: this.#shared })
-    const there = await missingAsUndefined(stat(this.#root))
-    if (!there) throw noLogbooksError(this.uri, 'no such folder')
-    if (!there.isDirectory()) throw unusableFolderError(this.#root, NO_FOLDER)
+    const stats = await missingAsUndefined(stat(this.#root))
+    if (!stats) throw noLogbooksError(this.uri, 'no such folder')
+    if (!stats.isDirectory()) throw unusableFolderError(this.#root, NO_FOLDER)
     await prepareRoot(this.#root, { mayWrite: false, shared: false })
   }
 
@@ -90,10 +90,10 @@ export class DirectoryPersistence implements Persistence {
     this.#lifecycle.assertRunning()
     assertUuid(book.uuid, "a book's uuid")
     return translateErrors(`make logbook ${book.uuid}`, async () => {
-      const made = await retryIfDestroyed(() => makeBook(this.#root, book))
+      const isNew = await retryIfDestroyed(() => makeBook(this.#root, book))
       // A book that is destroyed at once was created nevertheless.
       await missingAsUndefined(syncFolders(listFolders(this.#root, book.uuid)))
-      return made
+      return isNew
     })
   }
 
@@ -110,9 +110,9 @@ export class DirectoryPersistence implements Persistence {
     return translateErrors(`make flow ${flow.uuid}`, () =>
       retryIfDestroyed(async () => {
         const folders = await this.#foldersFor({ book, flow })
-        const made = await startFlow(folders[0], request)
+        const isStarted = await startFlow(folders[0], request)
         await syncFolders(folders)
-        return made
+        return isStarted
       }),
     )
   }
@@ -195,9 +195,9 @@ function unusableFolderError(root: string, why: string, options?: ErrorOptions):
  * first, and could read or replace what is written behind it.
  */
 async function assertOwnLink(root: string): Promise<void> {
-  const there = await missingAsUndefined(lstat(root))
-  if (!there?.isSymbolicLink() || there.uid === 0 || there.uid === process.getuid?.()) return
-  throw unusableFolderError(root, `it is a link that another user created (uid ${there.uid}); name its target folder`)
+  const stats = await missingAsUndefined(lstat(root))
+  if (!stats?.isSymbolicLink() || stats.uid === 0 || stats.uid === process.getuid?.()) return
+  throw unusableFolderError(root, `it is a link that another user created (uid ${stats.uid}); name its target folder`)
 }
 
 const NOT_SHARED =
@@ -220,10 +220,10 @@ const FOLDER_ERRORS: Readonly<Record<string, string>> = {
  */
 async function createRoot(path: string, options: { shared: boolean }): Promise<void> {
   const above = dirname(path)
-  const made = await createFolder(path, options).catch(async (error: unknown) => {
+  const isNew = await createFolder(path, options).catch(async (error: unknown) => {
     if (toErrno(error) !== 'ENOENT' || above === path) throw error
     await createRoot(above, options)
     return createFolder(path, options)
   })
-  if (made) await syncFolders([above]).catch(() => undefined)
+  if (isNew) await syncFolders([above]).catch(() => undefined)
 }

@@ -87,8 +87,8 @@ export async function inFolder<T>(path: string, work: (folder: OpenFolder) => Pr
   try {
     const own = process.platform === 'linux' && (await exists(opened)) ? opened : path
     const assertInPlace = async () => {
-      const [held, there] = await Promise.all([handle.stat({ bigint: true }), stat(path, { bigint: true })])
-      if (held.ino === there.ino && held.dev === there.dev) return
+      const [held, current] = await Promise.all([handle.stat({ bigint: true }), stat(path, { bigint: true })])
+      if (held.ino === current.ino && held.dev === current.dev) return
       throw Object.assign(new Error(`ENOENT: ${path} was destroyed meanwhile`), { code: 'ENOENT' })
     }
     return await work({ path: own, assertInPlace })
@@ -152,8 +152,8 @@ export async function createFolder(path: string, options: { shared?: boolean } =
     if (shared) await chmod(path, SHARED_FOLDER_MODE)
     return true
   } catch (error) {
-    const there = toErrno(error) === 'EEXIST' ? await missingAsUndefined(stat(path)) : undefined
-    if (there?.isDirectory()) return false
+    const existing = toErrno(error) === 'EEXIST' ? await missingAsUndefined(stat(path)) : undefined
+    if (existing?.isDirectory()) return false
     throw error
   }
 }

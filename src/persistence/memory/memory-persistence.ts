@@ -106,14 +106,14 @@ export class MemoryPersistence implements Persistence {
     this.#lifecycle.assertRunning()
     assertBookQuery(query)
     const { after = '', limit = Number.POSITIVE_INFINITY } = query
-    let given = 0
+    let count = 0
     for (const uuid of [...this.#books.keys()].filter((uuid) => uuid > after).sort()) {
       const book = this.#books.get(uuid)
       if (!book || !matchesBookQuery(query, book.detail) || !matchesFlowQuery(query, book.detail, listFlows(book)))
         continue
       yield deepCopy(book.detail)
-      given += 1
-      if (given >= limit) return
+      count += 1
+      if (count >= limit) return
     }
   }
 

@@ -22,29 +22,29 @@ export interface AcquiredRow {
 export async function acquireAll(
   driver: SqlDriver,
   statements: Statements,
-  batch: readonly AcquireRequest[],
+  group: readonly AcquireRequest[],
 ): Promise<CommitResult<AcquiredRow>[]> {
-  const { rows } = await driver.query(statements.acquire, toParameters(batch))
+  const { rows } = await driver.query(statements.acquire, toParameters(group))
   const taken = new Map(rows.map((row) => [Number(row['at']) - 1, row]))
   const atoms = await readAtoms(driver, statements, rows)
-  const outcomes = batch.map(async (request, index): Promise<CommitResult<AcquiredRow>> => {
+  const outcomes = group.map(async (request, index): Promise<CommitResult<AcquiredRow>> => {
     const row = taken.get(index)
     return row ? { value: toAcquired(row, atoms) } : { error: await fencedRejection(driver, statements, request) }
   })
   return Promise.all(outcomes)
 }
 
-function toParameters(batch: readonly AcquireRequest[]): unknown[] {
+function toParameters(group: readonly AcquireRequest[]): unknown[] {
   const at = new Date()
   return [
-    batch.map(({ book }) => encodeText(book.uuid)),
-    batch.map(({ book }) => encodeText(book.name)),
-    batch.map(({ flow }) => encodeText(flow.uuid)),
-    batch.map(({ flow }) => encodeText(flow.name)),
-    batch.map(({ flow }) => encodeText(flow.version)),
-    batch.map(({ run }) => run),
-    batch.map(({ claim }) => encodeText(claim)),
-    batch.map(({ book }) => toBytes(book.meta ?? {})),
+    group.map(({ book }) => encodeText(book.uuid)),
+    group.map(({ book }) => encodeText(book.name)),
+    group.map(({ flow }) => encodeText(flow.uuid)),
+    group.map(({ flow }) => encodeText(flow.name)),
+    group.map(({ flow }) => encodeText(flow.version)),
+    group.map(({ run }) => run),
+    group.map(({ claim }) => encodeText(claim)),
+    group.map(({ book }) => toBytes(book.meta ?? {})),
     toBytes({}),
     encodeStates([{ state: 'PENDING', at, run: 0 }]),
     at.toISOString(),

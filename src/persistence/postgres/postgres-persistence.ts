@@ -10,7 +10,7 @@
  * **A database that is away** pauses all operations: operations that failed for a temporary reason are repeated with growing
  * pauses, up to `retryFor`. Every statement can be repeated without doing anything twice, see `statements.ts`.
  */
-import { BatchCommit, type CommitResult } from '../../core/async/group-commit.ts'
+import { type CommitResult, ItemCommit } from '../../core/async/group-commit.ts'
 import { Lifecycle } from '../../core/async/lifecycle.ts'
 import { type RetryOptions, retry } from '../../core/async/retry.ts'
 import { InvalidState, JobboardError, NotFound, StorageFailure } from '../../core/errors.ts'
@@ -61,8 +61,8 @@ export interface SqlPersistenceOptions {
   readonly closeDriver?: () => Promise<void>
 }
 
-/** The limits of a batch: a larger commit would delay the requests behind it too long. */
-const MAX_BATCH = { items: 500, bytes: 2 ** 22 }
+/** The limits of a group: a larger commit would delay the requests behind it too long. */
+const MAX_GROUP = { items: 500, bytes: 2 ** 22 }
 
 /** The time limit for opening: the caller waits, and the address may be misspelt. */
 const OPEN_TIMEOUT_MS = 10_000
@@ -74,8 +74,8 @@ export class SqlPersistence implements Persistence {
   readonly #statements: Statements
   readonly #lifecycle: Lifecycle
   readonly #events = new Emitter<StorageEvents>(() => undefined)
-  readonly #acquires: BatchCommit<AcquireRequest, AcquiredRow>
-  readonly #writes: BatchCommit<SqlWrite, Written>
+  readonly #acquires: ItemCommit<AcquireRequest, AcquiredRow>
+  readonly #writes: ItemCommit<SqlWrite, Written>
 
   constructor(options: SqlPersistenceOptions) {
     this.uri = options.uri
@@ -83,17 +83,17 @@ export class SqlPersistence implements Persistence {
     this.#driver = storageDriver(options.driver, options.uri)
     this.#statements = statements(quoteIdentifier(options.schema))
     this.#lifecycle = new Lifecycle(`persistence ${options.uri}`)
-    this.#acquires = new BatchCommit({
-      commit: (batch) => this.#acquireAll(batch),
+    this.#acquires = new ItemCommit({
+      commit: (group) => this.#acquireAll(group),
       bytesOf: () => 0,
-      limits: MAX_BATCH,
+      limits: MAX_GROUP,
       keyOf: ({ book, flow }) => JSON.stringify([book.uuid, flow.uuid]),
     })
-    this.#writes = new BatchCommit({
-      commit: (batch) => this.#retryEachAlone(batch, (some) => writeAll(this.#driver, this.#statements, some)),
+    this.#writes = new ItemCommit({
+      commit: (group) => this.#retryEachAlone(group, (some) => writeAll(this.#driver, this.#statements, some)),
       bytesOf: ({ bytes: size }) => size,
-      limits: MAX_BATCH,
-      // Of two writes of one log in a batch, the second could be done alone after the first was refused.
+      limits: MAX_GROUP,
+      // Of two writes of one log in a group, the second could be done alone after the first was refused.
       keyOf: ({ flow, term }) => `${flow} ${term}`,
       refusalOf: ({ refusal }) => refusal(),
     })
@@ -185,8 +185,8 @@ export class SqlPersistence implements Persistence {
     assertBookQuery(query)
     const { limit = Number.POSITIVE_INFINITY } = query
     let { after } = query
-    for (let given = 0; given < limit; ) {
-      const size = Math.min(limit - given, 500)
+    for (let count = 0; count < limit; ) {
+      const size = Math.min(limit - count, 500)
       const page = listStatement(quoteIdentifier(this.#options.schema), {
         ...query,
         limit: size,
@@ -197,7 +197,7 @@ export class SqlPersistence implements Persistence {
         const book = await ignoreUnreadable(Promise.resolve().then(() => parseBook(row)))
         if (!book) continue
         yield book
-        given += 1
+        count += 1
       }
       if (rows.length < size) return
       after = decodeText(String(rows.at(-1)?.['uuid']))
@@ -238,30 +238,30 @@ export class SqlPersistence implements Persistence {
    * Acquires flows. An acquire that failed for good, because of a damaged flow for example, does not fail the acquires
    * of other flows behind it.
    */
-  async #acquireAll(batch: readonly AcquireRequest[]): Promise<CommitResult<AcquiredRow>[]> {
+  async #acquireAll(group: readonly AcquireRequest[]): Promise<CommitResult<AcquiredRow>[]> {
     try {
-      return await this.#retryEachAlone(batch, (some) => acquireAll(this.#driver, this.#statements, some))
+      return await this.#retryEachAlone(group, (some) => acquireAll(this.#driver, this.#statements, some))
     } catch (error) {
       if (error instanceof StorageFailure && error.retryable) throw error
-      return batch.map(() => ({ error }))
+      return group.map(() => ({ error }))
     }
   }
 
   /**
-   * Commits a batch. The database refuses a batch as a whole: then each item is committed alone, and gets its own
+   * Commits a group. The database refuses a group as a whole: then each item is committed alone, and gets its own
    * outcome.
    */
   async #retryEachAlone<T, R>(
-    batch: readonly T[],
+    group: readonly T[],
     work: (some: readonly T[]) => Promise<CommitResult<R>[]>,
   ): Promise<CommitResult<R>[]> {
     try {
-      return await retry(() => work(batch), this.#retries)
+      return await retry(() => work(group), this.#retries)
     } catch (error) {
-      if (batch.length <= 1 || (error instanceof StorageFailure && error.retryable)) throw error
+      if (group.length <= 1 || (error instanceof StorageFailure && error.retryable)) throw error
     }
     const outcomes: CommitResult<R>[] = []
-    for (const item of batch) {
+    for (const item of group) {
       const [outcome] = await retry(() => work([item]), this.#retries).catch((error) => [{ error }])
       outcomes.push(outcome ?? { error: new StorageFailure(`${this.uri} returned no outcome for a request`) })
     }

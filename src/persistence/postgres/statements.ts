@@ -1,10 +1,10 @@
 /**
- * All statements. Each is a transaction of its own, and can be repeated safely when its answer was lost.
+ * The statements. Each is a transaction of its own, and can be repeated safely when its answer was lost.
  *
  * **Fencing.** A write is an UPDATE of the flow's row that names its term, and the atoms are written only for rows that
  * the UPDATE has changed. An acquire updates the same row. Therefore, when two race, one waits for the other's commit
  * and then evaluates the row again: an acquire that comes second returns what was written, a write that comes second
- * changes nothing. Batches are sorted by the flows' numbers, so that the batches of a former and a new owner do not
+ * changes nothing. Groups are sorted by the flows' numbers, so that the groups of a former and a new owner do not
  * usually deadlock; if they do, Postgres aborts one after a second, and it is repeated.
  */
 

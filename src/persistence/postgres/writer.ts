@@ -23,9 +23,9 @@ interface TermWrite {
 export async function writeAll(
   driver: SqlDriver,
   statements: Statements,
-  batch: readonly SqlWrite[],
+  group: readonly SqlWrite[],
 ): Promise<CommitResult<Written>[]> {
-  const terms = foldByTerm(batch)
+  const terms = foldByTerm(group)
   const { rows } = await driver.query(
     statements.write,
     toParameters([...terms.values()].sort((a, b) => Number(a.last.flow) - Number(b.last.flow))),
@@ -33,17 +33,17 @@ export async function writeAll(
   const moved = new Set(rows.map((row) => `${row['id']}/${row['term']}`))
   const rest = [...terms].filter(([key]) => !moved.has(key)).map(([, { last }]) => last)
   const judged = await judgeUnwritten(driver, statements, rest)
-  return batch.map((write) => ({ value: judged.get(toTermKey(write)) ?? 'written' }))
+  return group.map((write) => ({ value: judged.get(toTermKey(write)) ?? 'written' }))
 }
 
-/** Returns the key of a term: the writes of a former and a new owner in one batch must not be combined. */
+/** Returns the key of a term: the writes of a former and a new owner in one group must not be combined. */
 function toTermKey({ flow, term }: SqlWrite): string {
   return `${flow}/${term}`
 }
 
-function foldByTerm(batch: readonly SqlWrite[]): Map<string, TermWrite> {
+function foldByTerm(group: readonly SqlWrite[]): Map<string, TermWrite> {
   const terms = new Map<string, TermWrite & { atoms: Map<string, SqlAtom> }>()
-  for (const write of batch) {
+  for (const write of group) {
     const before = terms.get(toTermKey(write))
     const atoms = before?.atoms ?? new Map<string, SqlAtom>()
     for (const atom of write.atoms) atoms.set(atom.name, atom)

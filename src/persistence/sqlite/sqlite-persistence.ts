@@ -197,15 +197,15 @@ export class SqlitePersistence implements Persistence {
     assertBookQuery(query)
     const { limit = Number.POSITIVE_INFINITY } = query
     let { after } = query
-    for (let given = 0; given < limit; ) {
-      const size = Math.min(limit - given, BOOKS_PER_PAGE)
+    for (let count = 0; count < limit; ) {
+      const size = Math.min(limit - count, BOOKS_PER_PAGE)
       const { sql, values } = pageStatement({ ...query, ...(after === undefined ? {} : { after }) }, size)
       const rows = await this.#read(() => this.#db.all(sql, ...values))
       for (const row of rows) {
         const book = await ignoreUnreadable(Promise.resolve().then(() => parseBook(row)))
         if (!book) continue
         yield book
-        given += 1
+        count += 1
       }
       if (rows.length < size) return
       after = decodeText(String(rows.at(-1)?.['uuid']))

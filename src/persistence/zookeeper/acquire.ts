@@ -7,7 +7,7 @@ import type { FlowDetail } from '../models.ts'
 import type { AcquireRequest, FlowRequest } from '../persistence.ts'
 import { fencedError } from '../requests.ts'
 import type { AtomicOps, LogbookCommitter } from './committer.ts'
-import { type Layout, termPath } from './layout.ts'
+import { type LogbookLayout, termPath } from './layout.ts'
 import { type ReadBook, type ReadFlow, readAtoms, readBookAndFlow } from './reader.ts'
 import { encodeBook, encodeFlow } from './records.ts'
 import { finishRemoval } from './removal.ts'
@@ -15,7 +15,7 @@ import { finishRemoval } from './removal.ts'
 export interface AcquireContext {
   readonly zookeeper: ZooKeeper
   readonly committer: LogbookCommitter
-  readonly layout: Layout
+  readonly layout: LogbookLayout
 }
 
 export interface AcquiredTerm {
@@ -110,10 +110,10 @@ async function readForAcquire(
  * Returns the operations for the book: it is created, or must not have changed, so that it is not removed while a flow
  * is created in it.
  */
-function toBookOps({ layout }: AcquireContext, { book }: FlowRequest, there: ReadBook | undefined): Op[] {
+function toBookOps({ layout }: AcquireContext, { book }: FlowRequest, existing: ReadBook | undefined): Op[] {
   const { uuid, name, meta = {} } = book
   const path = layout.book(uuid)
-  if (there) return [op.check(path, { version: there.version })]
+  if (existing) return [op.check(path, { version: existing.version })]
   const at = new Date()
   return [op.create(path, encodeBook({ book: { uuid, name, meta, createdAt: at, updatedAt: at } }))]
 }

@@ -2,7 +2,7 @@
  * Commits changes of many flows in one multi. A failed multi names the refused operation: the change that contains it
  * receives the error, and the others are sent again.
  */
-import { BatchCommit, type CommitResult } from '../../core/async/group-commit.ts'
+import { type CommitResult, ItemCommit } from '../../core/async/group-commit.ts'
 import { NotConnected, StorageFailure } from '../../core/errors.ts'
 import {
   BadArguments,
@@ -22,12 +22,12 @@ const MAX_BATCH_BYTES = 2 ** 19
 
 export class LogbookCommitter {
   readonly #zookeeper: ZooKeeper
-  readonly #group: BatchCommit<AtomicOps, void>
+  readonly #group: ItemCommit<AtomicOps, void>
 
   constructor(zookeeper: ZooKeeper) {
     this.#zookeeper = zookeeper
-    this.#group = new BatchCommit({
-      commit: (batch) => this.#commit(batch),
+    this.#group = new ItemCommit({
+      commit: (group) => this.#commit(group),
       bytesOf: estimateBytes,
       // Half of what a server accepts, because the sizes are estimated.
       limits: () => ({ items: MAX_BATCH_ITEMS, bytes: Math.min(MAX_BATCH_BYTES, zookeeper.maxRequestBytes / 2) }),
@@ -45,9 +45,9 @@ export class LogbookCommitter {
     return this.#group.add(change)
   }
 
-  async #commit(batch: readonly AtomicOps[]): Promise<CommitResult<void>[]> {
-    const outcomes: CommitResult<void>[] = batch.map(() => ({ value: undefined }))
-    let left = batch.map((change, index) => ({ change, index }))
+  async #commit(group: readonly AtomicOps[]): Promise<CommitResult<void>[]> {
+    const outcomes: CommitResult<void>[] = group.map(() => ({ value: undefined }))
+    let left = group.map((change, index) => ({ change, index }))
     while (left.length > 0) {
       try {
         await this.#zookeeper.multi(left.flatMap(({ change }) => change))

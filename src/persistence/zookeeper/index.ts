@@ -7,7 +7,7 @@ import { defined } from '../../core/options.ts'
 import { type ResourceUri, readDurationParameter } from '../../core/uri.ts'
 import { assertLocationParameters, parseZooKeeperLocation, type SecurityOptions } from '../../zookeeper/index.ts'
 import type { Persistence } from '../persistence.ts'
-import { DEFAULT_PATH, Layout } from './layout.ts'
+import { DEFAULT_PATH, LogbookLayout } from './layout.ts'
 import { ZooKeeperPersistence } from './zookeeper-persistence.ts'
 
 export type { SecurityOptions } from '../../zookeeper/index.ts'
@@ -32,5 +32,5 @@ export async function zooKeeperPersistence(
   )
   const { create, log } = options
   const rest = defined({ create, log })
-  return new ZooKeeperPersistence({ uri: uri.printable, layout: new Layout(path), retryFor, ...place, ...rest })
+  return new ZooKeeperPersistence({ uri: uri.printable, layout: new LogbookLayout(path), retryFor, ...place, ...rest })
 }

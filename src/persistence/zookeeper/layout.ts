@@ -14,7 +14,7 @@ export const DEFAULT_PATH = '/taskflow/logbooks'
 
 const TERM_PREFIX = 't-'
 
-export class Layout {
+export class LogbookLayout {
   readonly path: string
 
   constructor(path: string) {

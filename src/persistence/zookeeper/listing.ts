@@ -6,7 +6,7 @@ import { NoAuth, op, type ZooKeeper } from '../../zookeeper/index.ts'
 import { asksForFlows, type BookQuery, ignoreUnreadable, matchesBookQuery, matchesFlowQuery } from '../book-query.ts'
 import type { BookDetail } from '../models.ts'
 import { encodeName, isShardName, shardName } from '../names.ts'
-import type { Layout } from './layout.ts'
+import type { LogbookLayout } from './layout.ts'
 import { missingAsUndefined, readFlows } from './reader.ts'
 import { decodeBook } from './records.ts'
 import { finishRemoval } from './removal.ts'
@@ -14,7 +14,7 @@ import { finishRemoval } from './removal.ts'
 const BOOKS_PER_REQUEST = 100
 
 export interface ListBooksOptions {
-  readonly layout: Layout
+  readonly layout: LogbookLayout
   readonly query: BookQuery
   readonly storing: <T>(work: () => Promise<T>) => Promise<T>
 }
@@ -24,7 +24,7 @@ export async function* listBooks(zookeeper: ZooKeeper, listing: ListBooksOptions
   const { layout, query, storing } = listing
   const { after, limit = Number.POSITIVE_INFINITY } = query
   const first = after === undefined ? '' : shardName(after)
-  let given = 0
+  let count = 0
   const shards = await storing(() => zookeeper.sync(layout.path).then(() => zookeeper.getChildren(layout.path)))
   for (const shard of shards.names.filter((name) => isShardName(name) && name >= first).sort()) {
     const path = `${layout.path}/${shard}`
@@ -35,8 +35,8 @@ export async function* listBooks(zookeeper: ZooKeeper, listing: ListBooksOptions
       const paths = books.slice(from, from + BOOKS_PER_REQUEST).map((name) => `${path}/${name}`)
       for (const book of await storing(() => readMatching(zookeeper, paths, query))) {
         yield book
-        given += 1
-        if (given >= limit) return
+        count += 1
+        if (count >= limit) return
       }
     }
   }

@@ -68,7 +68,7 @@ export function decodeAtom(
 
 /**
  * Returns whether it is a UUID, as terms and marks are. They become part of a path: the client refuses a path with
- * other characters before it is sent, together with the changes of other flows in the same batch.
+ * other characters before it is sent, together with the changes of other flows in the same group.
  */
 function isMark(value: unknown): value is string {
   return typeof value === 'string' && /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/.test(value)

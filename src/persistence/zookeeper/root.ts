@@ -19,7 +19,7 @@ import {
   type ZooKeeper,
 } from '../../zookeeper/index.ts'
 import { noLogbooksError } from '../requests.ts'
-import type { Layout } from './layout.ts'
+import type { LogbookLayout } from './layout.ts'
 import { missingAsUndefined } from './reader.ts'
 import { assertRoot, encodeRoot } from './records.ts'
 
@@ -38,19 +38,19 @@ export interface RootOptions extends WantedAcl, ClientCredentials {
  */
 export async function openRoot(
   zookeeper: ZooKeeper,
-  { uri, layout, wanted }: { uri: string; layout: Layout; wanted: RootOptions },
+  { uri, layout, wanted }: { uri: string; layout: LogbookLayout; wanted: RootOptions },
 ): Promise<void> {
   const { path } = layout
   const rounds = new RetryRounds(`opening logbooks ${path}`)
   for (;;) {
     await rounds.next()
-    const [there, access] = await Promise.all([
+    const [node, access] = await Promise.all([
       missingAsUndefined(zookeeper.getData(path)),
       missingAsUndefined(zookeeper.getACL(path)),
     ])
-    if (there && access) {
-      assertRoot(there.data, path)
-      const own = await findOwnEntries(access.acl, { given: wanted, client: zookeeper })
+    if (node && access) {
+      assertRoot(node.data, path)
+      const own = await findOwnEntries(access.acl, { credentials: wanted, client: zookeeper })
       zookeeper.acl = chooseAcl(access.acl, { wanted, path, own })
       warnOfStrangers(findStrangers(access.acl, wanted, own), { tenant: 'logbooks', path, log: wanted.log })
       return

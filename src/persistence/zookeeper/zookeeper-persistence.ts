@@ -41,7 +41,7 @@ import {
 } from '../requests.ts'
 import { type AcquireContext, acquireFlow, startFlow } from './acquire.ts'
 import { LogbookCommitter, translateErrors } from './committer.ts'
-import { isFlowName, type Layout } from './layout.ts'
+import { isFlowName, type LogbookLayout } from './layout.ts'
 import { listBooks } from './listing.ts'
 import { missingAsUndefined, readBookRecord, readFlows } from './reader.ts'
 import { decodeFlow, encodeBook } from './records.ts'
@@ -52,7 +52,7 @@ import { ZooKeeperFlowLog } from './zookeeper-flow-log.ts'
 export interface ZooKeeperPersistenceOptions {
   readonly uri: string
   readonly hosts: string
-  readonly layout: Layout
+  readonly layout: LogbookLayout
   readonly sessionTimeout?: Duration
   readonly tick?: Duration
   readonly maxRequestBytes?: number
@@ -123,11 +123,11 @@ export class ZooKeeperPersistence implements Persistence {
     return this.#withRetries(`make logbook ${uuid}`, async () => {
       await zookeeper.mkdirp(layout.shard(uuid))
       for (;;) {
-        const made = await zookeeper.create(path, bytes).catch(ignoreExisting)
-        if (made) return true
-        const there = await readBookRecord(zookeeper, path)
-        if (there?.gone !== undefined) await finishRemoval(zookeeper, path, there.gone)
-        else if (there) return false
+        const created = await zookeeper.create(path, bytes).catch(ignoreExisting)
+        if (created) return true
+        const existing = await readBookRecord(zookeeper, path)
+        if (existing?.gone !== undefined) await finishRemoval(zookeeper, path, existing.gone)
+        else if (existing) return false
       }
     })
   }

@@ -96,13 +96,13 @@ function limit(rule: Rule, { count, until }: Parts, text: string): Rule {
   }
   const withWork = (work: Work | undefined) => work ?? new Work(`rrule ${JSON.stringify(text)}`)
   return {
-    next: (after, given) => {
-      const work = withWork(given)
+    next: (after, sharedWork) => {
+      const work = withWork(sharedWork)
       const [found, last] = [rule.next(after, work), endOf(work)]
       return found === undefined || found > last ? undefined : found
     },
-    last: (before, given) => {
-      const work = withWork(given)
+    last: (before, sharedWork) => {
+      const work = withWork(sharedWork)
       return rule.last(Math.min(before, endOf(work)), work)
     },
   }
@@ -157,18 +157,18 @@ function needsStart({ of, unit, weekdays, count, interval }: Parts): boolean {
 
 /** Checks a rule, and parses its parts. @throws InvalidArgument */
 export function parseRule(text: string): Parts {
-  const given = splitRule(text)
+  const values = splitRule(text)
   const refuse = (why: string): never => {
     throw invalidRule(text, why)
   }
-  const unit = UNITS[given.get('FREQ') ?? ''] ?? refuse(`FREQ must be one of ${Object.keys(UNITS).join(', ')}`)
+  const unit = UNITS[values.get('FREQ') ?? ''] ?? refuse(`FREQ must be one of ${Object.keys(UNITS).join(', ')}`)
   const numbers = new Map<string, readonly number[]>()
   for (const [name, range] of Object.entries(NUMBERS)) {
-    const value = given.get(name)
+    const value = values.get(name)
     if (value !== undefined)
       numbers.set(name, toNumbers(value, range) ?? refuse(`${name} must be ${describeRange(range)}, got ${value}`))
   }
-  const weekdays = given
+  const weekdays = values
     .get('BYDAY')
     ?.split(',')
     .map(
@@ -178,9 +178,9 @@ export function parseRule(text: string): Parts {
           `BYDAY must be weekdays such as MO,TU${unit === 'month' || unit === 'year' ? `, or 1MO and -1FR with numbers from 1 to ${MAX_NTH[unit]}` : ''}, got ${JSON.stringify(item)}`,
         ),
     )
-  const weekStart = WEEKDAYS.indexOf(given.get('WKST') ?? 'MO')
+  const weekStart = WEEKDAYS.indexOf(values.get('WKST') ?? 'MO')
   if (weekStart < 0) refuse(`WKST must be one of ${WEEKDAYS.join(', ')}`)
-  const untilText = given.get('UNTIL')
+  const untilText = values.get('UNTIL')
   const until =
     untilText === undefined
       ? undefined
@@ -189,16 +189,16 @@ export function parseRule(text: string): Parts {
     ...{ unit, weekStart, weekdays, until, of: (name) => numbers.get(name) },
     ...{ interval: numbers.get('INTERVAL')?.[0] ?? 1, count: numbers.get('COUNT')?.[0] },
   }
-  const why = findContradiction(parts, given)
+  const why = findContradiction(parts, values)
   return why === undefined ? parts : refuse(why)
 }
 
 function splitRule(text: string): ReadonlyMap<string, string> {
   const parts = new Map<string, string>()
-  const given = typeof text === 'string' ? text.trim().replace(/^RRULE:/i, '') : ''
-  if (given.length > MAX_LENGTH)
-    throw invalidRule(`${given.slice(0, 40)}…`, `it must have at most ${MAX_LENGTH} characters`)
-  for (const part of given.split(';')) {
+  const rule = typeof text === 'string' ? text.trim().replace(/^RRULE:/i, '') : ''
+  if (rule.length > MAX_LENGTH)
+    throw invalidRule(`${rule.slice(0, 40)}…`, `it must have at most ${MAX_LENGTH} characters`)
+  for (const part of rule.split(';')) {
     const [name = '', value = '', ...others] = part.toUpperCase().split('=')
     if (!NAMES.includes(name) || value === '' || others.length > 0)
       throw invalidRule(
@@ -250,7 +250,7 @@ function toUntil(text: string): number | undefined {
 /** Returns what RFC 5545 forbids about a rule; undefined if nothing. */
 function findContradiction(
   { unit, of, weekdays, count, until }: Parts,
-  given: ReadonlyMap<string, string>,
+  values: ReadonlyMap<string, string>,
 ): string | undefined {
   const isNth = weekdays?.some(({ nth }) => nth !== undefined)
   if (count !== undefined && until !== undefined) return 'COUNT and UNTIL exclude each other'
@@ -259,7 +259,7 @@ function findContradiction(
     return 'BYYEARDAY needs FREQ=YEARLY, or hours and shorter'
   if (of('BYMONTHDAY') && unit === 'week') return 'BYMONTHDAY cannot be used with FREQ=WEEKLY'
   if (of('BYWEEKNO') && isNth) return 'BYDAY cannot have numbers together with BYWEEKNO'
-  if (of('BYSETPOS') && ![...given.keys()].some((name) => name.startsWith('BY') && name !== 'BYSETPOS'))
+  if (of('BYSETPOS') && ![...values.keys()].some((name) => name.startsWith('BY') && name !== 'BYSETPOS'))
     return 'BYSETPOS needs another part that begins with BY'
   return undefined
 }

@@ -56,10 +56,10 @@ export function toCronMatcher(expression: string): (wall: number) => boolean {
 
 /** Returns the six fields of an expression. @throws InvalidArgument unless there are five or six */
 export function splitCron(expression: string): readonly string[] {
-  const given = typeof expression === 'string' ? expression.trim() : ''
-  if (given.length > MAX_LENGTH)
-    throw invalidCron(`${given.slice(0, 40)}…`, `it must have at most ${MAX_LENGTH} characters`)
-  const text = NICKNAMES[given.toLowerCase()] ?? given.toUpperCase().replaceAll('?', '*')
+  const trimmed = typeof expression === 'string' ? expression.trim() : ''
+  if (trimmed.length > MAX_LENGTH)
+    throw invalidCron(`${trimmed.slice(0, 40)}…`, `it must have at most ${MAX_LENGTH} characters`)
+  const text = NICKNAMES[trimmed.toLowerCase()] ?? trimmed.toUpperCase().replaceAll('?', '*')
   const fields = text.split(/\s+/)
   if (fields.length !== 5 && fields.length !== 6) throw invalidCron(expression, EXPLANATION)
   return fields.length === 5 ? ['0', ...fields] : fields

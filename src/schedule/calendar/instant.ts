@@ -47,7 +47,7 @@ function parseLocalTime(text: string): LocalTime | undefined {
     .slice(1)
     .map((part) => Number(part ?? 0))
   const local = { year, month, day, hour, minute, second }
-  const given = `${found[1]}-${found[2]}-${found[3]}T${found[4] ?? '00'}:${found[5] ?? '00'}:${found[6] ?? '00'}.000Z`
+  const normalized = `${found[1]}-${found[2]}-${found[3]}T${found[4] ?? '00'}:${found[5] ?? '00'}:${found[6] ?? '00'}.000Z`
   const wall = asUtc(local)
-  return !Number.isNaN(wall) && new Date(wall).toISOString() === given ? local : undefined
+  return !Number.isNaN(wall) && new Date(wall).toISOString() === normalized ? local : undefined
 }

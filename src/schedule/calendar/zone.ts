@@ -16,7 +16,7 @@ export interface LocalTime {
 export type LocalTimeKind = 'exact' | 'left out' | 'repeated'
 
 const DAY_MS = 86_400_000
-/** There are some 600 zones. */
+/** The maximum number of formatters that are kept: there are some 600 zones. */
 const MAX_FORMATTERS = 600
 const formatters = new Map<string, Intl.DateTimeFormat>()
 
@@ -174,11 +174,11 @@ export function asUtc({ year, month, day, hour, minute, second }: LocalTime): nu
 function toFormatter(zone: string): Intl.DateTimeFormat {
   const known = formatters.get(zone)
   if (known) return known
-  const made = new Intl.DateTimeFormat('en-US', {
+  const format = new Intl.DateTimeFormat('en-US', {
     ...{ timeZone: zone, calendar: 'iso8601', numberingSystem: 'latn', hourCycle: 'h23' },
     ...{ year: 'numeric', month: 'numeric', day: 'numeric', hour: 'numeric', minute: 'numeric', second: 'numeric' },
   })
   if (formatters.size >= MAX_FORMATTERS) formatters.clear()
-  formatters.set(zone, made)
-  return made
+  formatters.set(zone, format)
+  return format
 }

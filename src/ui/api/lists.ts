@@ -5,7 +5,7 @@ import { NotFound } from '../../core/errors.ts'
 import { packageVersion } from '../../core/package-version.ts'
 import { levelOn } from '../access/access.ts'
 import { toClientKey } from '../access/address.ts'
-import { toWireLogbook } from '../boards/job-detail.ts'
+import { toLogbookRow } from '../boards/job-detail.ts'
 import {
   logbooksOf,
   readBatch,
@@ -46,11 +46,11 @@ export const LISTS: readonly Route[] = [
       ...{ who: access.who, level: access.level, values: access.values },
       readOnly: services.settings.readOnly,
       version: packageVersion(),
-      now: new Date().toISOString(),
+      now: new Date(),
       boards: await Promise.all(
         [...services.boards.values()].flatMap((each) => {
           const level = levelOn(access, each.name)
-          return level ? [each.summary(services.redaction).then((summary) => ({ ...summary, level }))] : []
+          return level ? [each.summary().then((summary) => ({ ...summary, level }))] : []
         }),
       ),
       doctor: services.settings.examine !== undefined,
@@ -63,7 +63,7 @@ export const LISTS: readonly Route[] = [
   }),
   defineRoute({
     ...{ method: 'GET', path: '/boards/:board/schedules', summary: 'The schedules', answer: scheduleList },
-    handle: async (call) => ({ schedules: await readSchedules(boardOf(call), call.services.redaction) }),
+    handle: async (call) => ({ schedules: await readSchedules(boardOf(call)) }),
   }),
   defineRoute({
     ...{
@@ -72,7 +72,7 @@ export const LISTS: readonly Route[] = [
       summary: 'The limits, and what is taken of them',
       answer: limitList,
     },
-    handle: async (call) => ({ limits: await readLimits(boardOf(call), call.services.redaction) }),
+    handle: async (call) => ({ limits: await readLimits(boardOf(call)) }),
   }),
   defineRoute({
     ...{ method: 'GET', path: '/boards/:board/resources', summary: 'The resources that jobs hold and wait for' },
@@ -81,16 +81,16 @@ export const LISTS: readonly Route[] = [
   }),
   defineRoute({
     ...{ method: 'GET', path: '/boards/:board/batches', summary: 'The newest batches', answer: batchList },
-    handle: async (call) => ({ batches: await readBatches(boardOf(call), call.services.redaction) }),
+    handle: async (call) => ({ batches: await readBatches(boardOf(call)) }),
   }),
   defineRoute({
     ...{ method: 'GET', path: '/boards/:board/batches/:uuid', summary: 'One batch', answer: batchRow },
-    handle: async (call) => readBatch(boardOf(call), uuidOf(call), call.services.redaction),
+    handle: async (call) => readBatch(boardOf(call), uuidOf(call)),
   }),
   defineRoute({
     ...{ method: 'GET', path: '/boards/:board/conductors', summary: 'The conductors that are connected' },
     answer: conductorList,
-    handle: async (call) => ({ conductors: await readConductors(boardOf(call), call.services.redaction) }),
+    handle: async (call) => ({ conductors: await readConductors(boardOf(call)) }),
   }),
   defineRoute({
     ...{
@@ -107,7 +107,7 @@ export const LISTS: readonly Route[] = [
     answer: z.object({ uuid: z.string(), name: z.string(), flows: z.array(logbook) }),
     handle: async (call) => {
       const book = await logbooksOf(boardOf(call)).getBook(uuidOf(call))
-      const flows = book.flows.map((flow) => toWireLogbook({ book, flow }, call.services.redaction))
+      const flows = book.flows.map((flow) => toLogbookRow({ book, flow }, call.services.redaction))
       return { uuid: book.uuid, name: book.name, flows }
     },
   }),
@@ -117,7 +117,7 @@ export const LISTS: readonly Route[] = [
       const { examine } = call.services.settings
       if (!examine) throw new NotFound('this dashboard has no doctor; jobboard doctor examines a board')
       const { name, board, cache } = boardOf(call)
-      const read = async () => ({ findings: await examine({ name, board }), at: new Date().toISOString() })
+      const read = async () => ({ findings: await examine({ name, board }), at: new Date() })
       return cache.get('doctor', { minAgeMs: 10_000, maxAgeMs: 10_000 }, read)
     },
   }),

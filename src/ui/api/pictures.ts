@@ -4,17 +4,19 @@ import { z } from 'zod'
 import type { JobBoard, ListedFlow } from '../../board/index.ts'
 import { encodePlain } from '../../core/codec.ts'
 import { NotFound } from '../../core/errors.ts'
-import { layoutFlow } from '../../flow/index.ts'
-import { findJob } from '../boards/job-detail.ts'
+import { defined } from '../../core/options.ts'
+import { type FlowLayout, layoutFlow } from '../../flow/index.ts'
+import { workView } from '../../views/index.ts'
+import { type FoundJob, findJob } from '../boards/job-detail.ts'
 import type { ViewedBoard } from '../boards/viewed-board.ts'
-import { picture, type WirePicture } from '../wire/picture.ts'
+import { picture } from '../wire/picture.ts'
 import { boardOf, uuidOf } from './board-of.ts'
 import { defineRoute, type Route } from './route.ts'
 
 /** The most layouts that are cached. Each takes some kilobytes of memory, and some milliseconds to compute. */
 const MAX_KEPT = 200
 
-const layouts = new WeakMap<JobBoard, Map<string, Promise<WirePicture>>>()
+const layouts = new WeakMap<JobBoard, Map<string, Promise<FlowLayout>>>()
 
 export const PICTURES: readonly Route[] = [
   defineRoute({
@@ -49,7 +51,7 @@ interface FlowName {
 }
 
 /** Draws a flow that a conductor has published, in this version or in the newest. @throws NotFound */
-async function drawFlow(viewed: ViewedBoard, { name, version }: FlowName): Promise<WirePicture> {
+async function drawFlow(viewed: ViewedBoard, { name, version }: FlowName): Promise<FlowLayout> {
   const read = () => viewed.board.flows()
   const flows = await viewed.cache.get('outlines', { minAgeMs: 2_000, maxAgeMs: 10_000 }, read)
   const named = flows.filter((flow) => flow.name === name)
@@ -58,8 +60,8 @@ async function drawFlow(viewed: ViewedBoard, { name, version }: FlowName): Promi
   return layOut(viewed, outline)
 }
 
-function layOut({ board }: ViewedBoard, outline: ListedFlow): Promise<WirePicture> {
-  const kept = layouts.get(board) ?? new Map<string, Promise<WirePicture>>()
+function layOut({ board }: ViewedBoard, outline: ListedFlow): Promise<FlowLayout> {
+  const kept = layouts.get(board) ?? new Map<string, Promise<FlowLayout>>()
   layouts.set(board, kept)
   // The stored digest is not the key: a record with the digest of another flow would replace the picture of that flow.
   const key = createHash('sha256').update(encodePlain(outline, 'msgpack')).digest('base64url')
@@ -67,33 +69,24 @@ function layOut({ board }: ViewedBoard, outline: ListedFlow): Promise<WirePictur
   if (known) return known
   const [oldest] = kept.keys()
   if (oldest !== undefined && kept.size >= MAX_KEPT) kept.delete(oldest)
-  const made = layoutFlow(outline).then(toWirePicture)
+  const made = layoutFlow(outline)
   kept.set(key, made)
   made.catch(() => kept.delete(key))
   return made
 }
 
-function toWirePicture({ nodes, edges, ...layout }: Awaited<ReturnType<typeof layoutFlow>>): WirePicture {
-  return {
-    ...layout,
-    nodes: nodes.map(({ atoms, ...node }) => ({ ...node, ...(atoms ? { atoms: [...atoms] } : {}) })),
-    edges: edges.map(({ points, ...edge }) => ({
-      ...edge,
-      points: points.map(([x, y]) => [x, y] as [number, number]),
-    })),
-  }
-}
-
 /** Returns the flow of a job, in the version with which it was started. */
-function flowOf(found: Awaited<ReturnType<typeof findJob>>): {
-  readonly flow?: string
-  readonly version?: string | undefined
-} {
-  if (found.place === 'logbook') return { flow: found.record.flow.name, version: found.record.flow.version }
-  if (found.place === 'history') return found.ended.flow === undefined ? {} : { flow: found.ended.flow }
-  const { details } = found.place === 'board' ? found.job : found.trashed
-  const { flow, version }: { flow?: unknown; version?: unknown } = details
-  const known = found.place === 'trash' ? found.record?.flow.version : undefined
-  if (typeof flow !== 'string') return {}
-  return { flow, version: known ?? (typeof version === 'string' ? version : undefined) }
+function flowOf(found: FoundJob): { readonly flow?: string | undefined; readonly version?: string | undefined } {
+  switch (found.place) {
+    case 'board':
+      return workView(found.job)
+    case 'trash': {
+      const version = found.record?.flow.version
+      return { ...workView(found.trashed), ...defined({ version }) }
+    }
+    case 'logbook':
+      return { flow: found.record.flow.name, version: found.record.flow.version }
+    case 'history':
+      return { flow: found.ended.flow }
+  }
 }

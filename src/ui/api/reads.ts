@@ -1,12 +1,15 @@
 /** The routes that read a board and its jobs. */
 import { z } from 'zod'
+import type { Job } from '../../board/index.ts'
 import { boardInternals } from '../../board/internal.ts'
-import { jsonable } from '../../core/json.ts'
+import { readRecord } from '../../conductor/internal.ts'
 import type { FlowDetail } from '../../persistence/index.ts'
+import { redactResults } from '../../views/index.ts'
 import { findJob, readJobDetail } from '../boards/job-detail.ts'
 import { listJobs, pageOfHistory, readTrash, SCAN_JOBS } from '../boards/job-list.ts'
 import { readOverview } from '../boards/overview.ts'
 import { groupTrash } from '../boards/trash-groups.ts'
+import type { ViewedBoard } from '../boards/viewed-board.ts'
 import { overview, trashGroups } from '../wire/board.ts'
 import { jobDetail, jobPage, jobValues } from '../wire/jobs.ts'
 import { boardOf, searchOf, uuidOf } from './board-of.ts'
@@ -49,12 +52,12 @@ export const READS: readonly Route[] = [
       const { redaction } = call.services
       const viewed = boardOf(call)
       const found = await findJob(viewed, uuidOf(call))
-      const clean = (values: object) => jsonable(redaction.value(values)) as Record<string, unknown>
+      const clean = (values: object) => redactResults(values, redaction)
       const job = found.place === 'board' ? found.job : found.place === 'trash' ? found.trashed : undefined
       const store = clean(job?.details.store ?? {})
       const record =
         found.place === 'board'
-          ? await readBook(viewed.persistence, found.job)
+          ? await readFlow(viewed, found.job)
           : found.place === 'history'
             ? undefined
             : found.record?.flow
@@ -82,8 +85,7 @@ export const READS: readonly Route[] = [
       const read = async () => {
         const all = { limit: SCAN_JOBS, most: SCAN_JOBS, timeMs: GROUPS_MS, accept: () => true, newestFirst: true }
         const { items, looked, total, next } = await boardInternals(viewed.board).trashPage(all)
-        const ends = { ...(total === undefined ? {} : { total }), ...(next === undefined ? {} : { next }) }
-        return { groups: groupTrash(items, call.services.redaction).slice(0, 500), scan: { looked, ...ends } }
+        return { groups: groupTrash(items, call.services.redaction).slice(0, 500), scan: { looked, total, next } }
       }
       return viewed.cache.get('trash-groups', { minAgeMs: 2_000, maxAgeMs: 30_000 }, read)
     },
@@ -102,12 +104,8 @@ export const READS: readonly Route[] = [
   }),
 ]
 
-async function readBook(
-  persistence: ReturnType<typeof boardOf>['persistence'],
-  { uuid, book }: { readonly uuid: string; readonly book: { readonly uuid: string } },
-): Promise<FlowDetail | undefined> {
-  const found = await persistence?.getBook(book.uuid).catch(() => undefined)
-  return found?.flows.find((flow) => flow.uuid === uuid)
+async function readFlow({ persistence }: ViewedBoard, { uuid, book }: Job): Promise<FlowDetail | undefined> {
+  return (await readRecord(uuid, book.uuid, persistence).catch(() => undefined))?.flow
 }
 
 function resultsOf({ atoms }: FlowDetail): Record<string, unknown> {

@@ -7,6 +7,7 @@ import type { SignInLog } from '../access/sign-in-log.ts'
 import type { ViewedBoard } from '../boards/viewed-board.ts'
 import type { ChangeStreams, StreamCounter } from '../change-streams.ts'
 import type { DashboardSettings } from '../options.ts'
+import type { Unencoded } from '../wire/common.ts'
 
 /** The parts of the dashboard that routes use. */
 export interface Services {
@@ -32,7 +33,7 @@ export interface Call<Q, B> {
   readonly body: B
 }
 
-export interface RouteOptions<Q extends z.ZodType, B extends z.ZodType> {
+export interface RouteOptions<Q extends z.ZodType, B extends z.ZodType, A extends z.ZodType> {
   readonly method: 'GET' | 'POST'
   /** The path below `api/v1`, with `:name` for parameters. */
   readonly path: string
@@ -40,20 +41,22 @@ export interface RouteOptions<Q extends z.ZodType, B extends z.ZodType> {
   readonly query?: Q
   readonly body?: B
   /** The schema of the answer; absent for a stream. */
-  readonly answer?: z.ZodType
+  readonly answer?: A
   /** Whether it needs the right to see values. */
   readonly values?: boolean
-  readonly handle: (call: Call<z.infer<Q>, z.infer<B>>) => Promise<unknown>
+  readonly handle: (call: Call<z.infer<Q>, z.infer<B>>) => Promise<Unencoded<z.infer<A>>>
 }
 
-export type Route = RouteOptions<z.ZodType, z.ZodType>
+export type Route = RouteOptions<z.ZodType, z.ZodType, z.ZodType>
 
 /** Returns the route with the types of its schemas checked. */
-export function defineRoute<Q extends z.ZodType = z.ZodObject, B extends z.ZodType = z.ZodUndefined>(
-  options: RouteOptions<Q, B>,
-): Route {
+export function defineRoute<
+  Q extends z.ZodType = z.ZodObject,
+  B extends z.ZodType = z.ZodUndefined,
+  A extends z.ZodType = z.ZodUnknown,
+>(options: RouteOptions<Q, B, A>): Route {
   // The schemas have checked what the handler receives.
-  return options as RouteOptions<z.ZodType, z.ZodType> & object as Route
+  return options as object as Route
 }
 
 /** The milliseconds for which a request waits if it accepts a part of a long board. */

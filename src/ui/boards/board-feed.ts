@@ -226,7 +226,7 @@ export class BoardFeed {
       return false
     }
     await boardInternals(board).jobPage({ ...SCAN, accept })
-    const history = boardInternals(board).capabilities.history ? await board.history({ limit: MAX_HISTORY }) : []
+    const history = await board.history({ limit: MAX_HISTORY })
     // It was closed meanwhile: what is not filled in now is filled in by the next opening.
     if (this.#opening?.subscriptions !== subscriptions) return
     // A job that has ended between the two reads is in both.

@@ -1,21 +1,13 @@
 /** Finds one job on the board, in the trash, in its logbook or in the history, and reads all its details. */
 import type { Attempt, EndedJob, Job, TrashedJob } from '../../board/index.ts'
-import { boardInternals } from '../../board/internal.ts'
-import { type JobRecord, type Located, locate, readRecord } from '../../conductor/internal.ts'
+import { findTrashedSince, type JobRecord, type Located, locate, readRecord } from '../../conductor/internal.ts'
 import { NotFound } from '../../core/errors.ts'
-import { defined } from '../../core/options.ts'
 import type { Redactor } from '../../core/redaction.ts'
-import {
-  type AtomView,
-  cancellationView,
-  failureView,
-  formatDuration,
-  logbookView,
-  workView,
-} from '../../views/index.ts'
-import type { WireAtom, WireAttempt, WireJob, WireJobDetail, WireLogbook } from '../wire/jobs.ts'
+import { currentRun, failureView, formatDuration, logbookView, postingView, readOpenJob } from '../../views/index.ts'
+import type { Unencoded } from '../wire/common.ts'
+import type { WireAttempt, WireJobDetail, WireLogbook } from '../wire/jobs.ts'
 import { commandsFor } from './commands.ts'
-import { countFailed, deathsOf, toEndedRow, toIso, toWaitingFor } from './rows.ts'
+import { type JobRow, toEndedRow, toOpenRow, toTrashRow } from './rows.ts'
 import type { ViewedBoard } from './viewed-board.ts'
 
 /** A job that was found: with its record in the logbooks, or the entry of the history where nothing else is left of it. */
@@ -26,112 +18,85 @@ export async function findJob(viewed: ViewedBoard, uuid: string): Promise<FoundJ
   await viewed.touch()
   const { board, persistence } = viewed
   const located = await locate(uuid, { board, persistence })
+  if (located?.place === 'logbook') {
+    const { record } = located
+    const trashed = await findTrashedSince(record, board)
+    if (trashed) return { place: 'trash', trashed, record }
+  }
   if (located) return located
-  const ended = await findEnded(viewed, uuid)
+  const ended = await board.findEnded(uuid)
   if (ended) return { place: 'history', ended }
   throw new NotFound(
     `job ${uuid} is not on board ${viewed.name}, in its trash, in its history${persistence ? ', or in its logbooks' : ''}`,
   )
 }
 
-async function findEnded({ board }: ViewedBoard, uuid: string): Promise<EndedJob | undefined> {
-  return boardInternals(board).capabilities.history ? board.findEnded(uuid) : undefined
-}
-
 /** @throws NotFound, NotConnected */
-export async function readJobDetail(viewed: ViewedBoard, uuid: string, redaction: Redactor): Promise<WireJobDetail> {
+export async function readJobDetail(viewed: ViewedBoard, uuid: string, redaction: Redactor): Promise<JobDetail> {
+  const context: DetailContext = { viewed, redaction }
   for (;;) {
     const found = await findJob(viewed, uuid)
     switch (found.place) {
       case 'board': {
-        const detail = await boardDetail(found.job, viewed, redaction)
+        const detail = await boardDetail(found.job, context)
         // The job may have left the board during the reads.
         if (detail) return detail
         break
       }
       case 'trash':
-        return trashDetail(found.trashed, found.record, { viewed, redaction })
+        return trashDetail(found.trashed, found.record, context)
       case 'logbook':
-        return endedDetail({ record: found.record, ended: await findEnded(viewed, uuid) }, { viewed, redaction })
+        return endedDetail({ record: found.record, ended: await viewed.board.findEnded(uuid) }, context)
       case 'history':
-        return endedDetail({ ended: found.ended }, { viewed, redaction })
+        return endedDetail({ ended: found.ended }, context)
     }
   }
 }
+
+type JobDetail = Unencoded<WireJobDetail>
 
 interface DetailContext {
   readonly viewed: ViewedBoard
   readonly redaction: Redactor
 }
 
-async function boardDetail(job: Job, viewed: ViewedBoard, redaction: Redactor): Promise<WireJobDetail | undefined> {
+async function boardDetail(job: Job, context: DetailContext): Promise<JobDetail | undefined> {
+  const { viewed } = context
   const { board, persistence } = viewed
-  const [cancellation, record, dependents] = await Promise.all([
-    job.cancelRequested ? board.cancellation(job) : undefined,
-    readRecord(job.uuid, job.book.uuid, persistence),
-    board.dependencies(job).then(
-      (found) => found.dependents.map(({ uuid }) => uuid),
-      () => [],
-    ),
-  ])
-  if (job.state !== 'UNCLAIMED' && job.state !== 'CLAIMED') return undefined
-  const isRunning = job.state === 'CLAIMED'
-  const waits = isRunning ? undefined : await board.waitingFor(job).catch(() => undefined)
-  const { uuid, name, ref, priority, size, runs, maxAttempts, key, batch, postedBy, deadline } = job
-  const newest = job.attempts.at(-1)
-  const run = isRunning && newest?.ended === undefined ? newest : undefined
-  const limits = job.limits.filter((limit) => limit.key !== `flow/${job.details.flow}`)
+  const read = await readOpenJob(job, { board, record: readRecord(job.uuid, job.book.uuid, persistence) })
+  if (!read) return undefined
+  const { isClaimed, cancellation, record, dependents, waits } = read
   const isDelayed = waits?.kind === 'delay' || waits?.kind === 'job'
-  const state = isRunning ? 'RUNNING' : isDelayed ? 'DELAYED' : 'WAITING'
-  const { exclusive = [], shared = [] } = job.resources
+  const row = toOpenRow(job, {
+    ...{ waits, cancelRequested: job.cancelRequested, postedAt: job.postedAt },
+    state: isClaimed ? 'RUNNING' : isDelayed ? 'DELAYED' : 'WAITING',
+    run: isClaimed ? currentRun(job) : undefined,
+    delayedUntil: waits?.kind === 'delay' ? waits.until : undefined,
+  })
   return {
-    ...{ uuid, name, ref, state, cancelRequested: job.cancelRequested, priority, size, runs, maxAttempts },
-    failed: countFailed(job),
-    ...flowOf(job),
-    ...defined({
-      ...{ key, batch, postedBy, deadline },
-      owner: run?.who,
-      runningSince: toIso(run?.at),
-      postedAt: toIso(job.postedAt),
-      delayedUntil: waits?.kind === 'delay' ? toIso(waits.until) : undefined,
-      keyTakenUntil: toIso(job.keyTakenUntil),
-      expiresAt: toIso(job.expiresAt),
-      reason: waits ? redaction.text(waits.text) : isRunning ? undefined : deathsOf(job),
-      waitingFor: waits && toWaitingFor(waits, redaction),
-      resources: exclusive.length + shared.length > 0 ? { exclusive: [...exclusive], shared: [...shared] } : undefined,
-      limits: limits.length > 0 ? limits.map((limit) => ({ ...limit })) : undefined,
-      backOff: job.backOff && formatBackOff(job.backOff),
-      cancellation: cancellation && cancellationView(cancellation, redaction),
-      progress: record && isRunning ? progressOf(record) : undefined,
-    }),
-    after: job.after.map((one) => ({ ...one })),
-    dependents,
-    attempts: toAttempts(job.attempts, { runs, isRunning, redaction }),
+    ...postingView(job),
+    ...row,
+    ...{ resources: toResources(job), backOff: job.backOff && formatBackOff(job.backOff), cancellation },
+    progress: record && isClaimed ? progressOf(record) : undefined,
+    ...{ after: job.after, dependents },
+    attempts: toAttempts(job.attempts, { runs: job.runs, isClaimed }),
     storeKeys: Object.keys(job.details.store ?? {}),
-    ...logbookOf(record, { viewed, redaction }),
-    commands: commandsFor({ uuid, state }, viewed),
+    logbook: toLogbook(record, context),
+    commands: commandsFor(row, viewed),
   }
 }
 
-function trashDetail(trashed: TrashedJob, record: JobRecord | undefined, context: DetailContext): WireJobDetail {
-  const { viewed, redaction } = context
-  const { uuid, name, key, batch, priority, size, runs, who, at, reason, failure } = trashed
-  const { exclusive = [], shared = [] } = trashed.resources
+function trashDetail(trashed: TrashedJob, record: JobRecord | undefined, context: DetailContext): JobDetail {
+  const { who, reason, failure, after } = trashed
+  const { owner: _, ...row } = toTrashRow(trashed)
   return {
-    ...{ uuid, name, state: 'TRASHED', cancelRequested: false, priority, size, runs },
-    ...flowOf(trashed),
-    ...{ trashedBy: who, endedAt: at.toISOString(), reason: redaction.text(reason) },
-    ...defined({
-      ...{ key, batch },
-      failure: failure && toWireFailure(failure, redaction),
-      resources: exclusive.length + shared.length > 0 ? { exclusive: [...exclusive], shared: [...shared] } : undefined,
-    }),
-    after: trashed.after.map((one) => ({ ...one })),
-    dependents: [],
-    attempts: toTrashedAttempts(trashed, redaction),
+    ...row,
+    ...{ reason, trashedBy: who, resources: toResources(trashed), after, dependents: [] },
+    failure: failure && failureView(failure, context.redaction),
+    attempts: toTrashedAttempts(trashed),
     storeKeys: Object.keys(trashed.details.store ?? {}),
-    ...logbookOf(record, context),
-    commands: commandsFor({ uuid, state: 'TRASHED' }, viewed),
+    logbook: toLogbook(record, context),
+    commands: commandsFor(row, context.viewed),
   }
 }
 
@@ -139,113 +104,73 @@ function trashDetail(trashed: TrashedJob, record: JobRecord | undefined, context
 function endedDetail(
   { record, ended }: { readonly record?: JobRecord; readonly ended: EndedJob | undefined },
   context: DetailContext,
-): WireJobDetail {
-  const { viewed, redaction } = context
-  const known = ended && toEndedRow(ended, { now: 0, redaction, conductors: [], nextStarts: new Map() })
+): JobDetail {
   const logged = record && toLoggedRow(record)
-  const row = known ? { ...logged, ...known } : logged
+  const row = ended ? { ...logged, ...toEndedRow(ended) } : logged
   if (!row) throw new NotFound(`neither the history nor a logbook has the job`)
-  const attempts = ended ? toEndedAttempts(ended, redaction) : []
-  const details = { ...row, after: [], dependents: [], attempts, ...logbookOf(record, context) }
-  return { ...details, commands: commandsFor(row, viewed) }
+  const attempts = ended ? toEndedAttempts(ended) : []
+  const details = { ...row, after: [], dependents: [], attempts, logbook: toLogbook(record, context) }
+  return { ...details, commands: commandsFor(row, context.viewed) }
 }
 
 /** Returns the row of a job that only its logbook knows. Logbooks do not contain the time of the post. */
-function toLoggedRow({ book, flow }: JobRecord): WireJob {
+function toLoggedRow({ book, flow }: JobRecord): JobRow {
   const { uuid, name, version, run, updatedAt, state } = flow
   return {
     ...{ uuid, name: book.name, flow: name, version, state: 'DONE', cancelRequested: false },
-    ...{ runs: run, endedAt: updatedAt.toISOString() },
-    ...(state === 'SUCCESS' ? {} : { reason: `its flow ended in ${state}` }),
+    ...{ runs: run, endedAt: updatedAt, reason: state === 'SUCCESS' ? undefined : `its flow ended in ${state}` },
   }
 }
 
-function toEndedAttempts(ended: EndedJob, redaction: Redactor): WireAttempt[] {
+/** Returns the resources of a job; undefined for a job without any. */
+function toResources({ resources: { exclusive = [], shared = [] } }: Job | TrashedJob): JobDetail['resources'] {
+  return exclusive.length + shared.length > 0 ? { exclusive, shared } : undefined
+}
+
+type AttemptRow = Unencoded<WireAttempt>
+
+function toEndedAttempts(ended: EndedJob): AttemptRow[] {
   const { earlierRuns, runs, who, startedAt, endedAt, outcome, reason } = ended
-  const earlier = toAttempts(earlierRuns, { runs: runs - 1, isRunning: false, redaction })
+  const earlier = toAttempts(earlierRuns, { runs: runs - 1 })
   if (!startedAt) return earlier
-  const last: WireAttempt = {
-    ...{ run: runs, who, at: startedAt.toISOString(), outcome: outcome === 'COMPLETE' ? 'done' : 'trashed' },
-    ...defined({ reason: reason === undefined ? undefined : redaction.text(reason) }),
-    tookMs: Math.max(0, endedAt.getTime() - startedAt.getTime()),
-  }
-  return [...earlier, last]
+  const tookMs = Math.max(0, endedAt.getTime() - startedAt.getTime())
+  return [
+    ...earlier,
+    { run: runs, who, at: startedAt, outcome: outcome === 'COMPLETE' ? 'done' : 'trashed', reason, tookMs },
+  ]
 }
 
 /** Returns the attempts of a job in the trash. Its last run took until it was moved there, if that run was the cause. */
-function toTrashedAttempts({ attempts, runs, at, reason }: TrashedJob, redaction: Redactor): WireAttempt[] {
-  const shown = toAttempts(attempts, { runs, isRunning: false, redaction })
+function toTrashedAttempts({ attempts, runs, at, reason }: TrashedJob): AttemptRow[] {
+  const shown = toAttempts(attempts, { runs })
   const [last, newest] = [attempts.at(-1), shown.at(-1)]
   if (!last || !newest || last.ended !== 'failed' || last.reason !== reason) return shown
   return [...shown.slice(0, -1), { ...newest, tookMs: Math.max(0, at.getTime() - last.at.getTime()) }]
 }
 
-function flowOf(job: Job | TrashedJob): Pick<WireJobDetail, 'flow' | 'version' | 'schedule'> {
-  const { flow, version, schedule } = workView(job)
-  return defined({ flow, version, schedule: schedule?.id })
-}
-
 function toAttempts(
   attempts: readonly Attempt[],
-  options: { readonly runs: number; readonly isRunning: boolean; readonly redaction: Redactor },
-): WireAttempt[] {
-  const { runs, isRunning, redaction } = options
+  { runs, isClaimed = false }: { readonly runs: number; readonly isClaimed?: boolean },
+): AttemptRow[] {
   return attempts.map(({ who, at, ended, reason }, index) => {
-    const isCurrent = isRunning && index === attempts.length - 1
+    const isCurrent = isClaimed && index === attempts.length - 1
     const outcome = ended ?? (isCurrent ? undefined : 'lost')
-    const run = Math.max(1, runs - attempts.length + 1 + index)
-    const text = reason === undefined ? undefined : redaction.text(reason)
-    return { run, who, at: at.toISOString(), ...defined({ outcome, reason: text }) }
+    return { run: Math.max(1, runs - attempts.length + 1 + index), who, at, outcome, reason }
   })
 }
 
-function logbookOf(
+/** Returns the logbook of a job: null if no run has begun, undefined where the dashboard has no logbooks. */
+function toLogbook(
   record: JobRecord | undefined,
   { viewed, redaction }: DetailContext,
-): { logbook?: WireLogbook | null } {
-  if (!viewed.persistence) return {}
-  return { logbook: record ? toWireLogbook(record, redaction) : null }
+): Unencoded<WireLogbook> | null | undefined {
+  if (!viewed.persistence) return undefined
+  return record ? toLogbookRow(record, redaction) : null
 }
 
-export function toWireLogbook({ book, flow }: JobRecord, redaction: Redactor): WireLogbook {
-  const view = logbookView(book, flow, redaction)
-  return {
-    ...{ uuid: view.uuid, name: view.name, flow: view.flow, version: view.version, state: view.state, run: view.run },
-    createdAt: view.createdAt.toISOString(),
-    updatedAt: view.updatedAt.toISOString(),
-    atoms: view.atoms.map(toWireAtom),
-  }
-}
-
-function toWireAtom(atom: AtomView): WireAtom {
-  const { name, kind, state, updatedAt } = atom
-  return {
-    ...{ name, kind, state, updatedAt: updatedAt.toISOString() },
-    ...defined({
-      progress: atom.progress,
-      message: atom.message,
-      startedAt: toIso(atom.startedAt),
-      tookMs: atom.milliseconds,
-      failure: atom.failure && toMutable(atom.failure),
-      revertFailure: atom.revertFailure && toMutable(atom.revertFailure),
-    }),
-  }
-}
-
-function toWireFailure(
-  failure: Parameters<typeof failureView>[0],
-  redaction: Redactor,
-): NonNullable<WireJobDetail['failure']> {
-  return toMutable(failureView(failure, redaction))
-}
-
-function toMutable({
-  name,
-  message,
-  code,
-  causes,
-}: ReturnType<typeof failureView>): NonNullable<WireJobDetail['failure']> {
-  return { name, message, ...defined({ code, causes: causes?.map(toMutable) }) }
+export function toLogbookRow({ book, flow }: JobRecord, redaction: Redactor): Unencoded<WireLogbook> {
+  const { milliseconds: tookMs, atoms, ...view } = logbookView(book, flow, redaction)
+  return { ...view, tookMs, atoms: atoms.map(({ milliseconds, ...atom }) => ({ ...atom, tookMs: milliseconds })) }
 }
 
 /** Returns the progress that one task of the job reports. */

@@ -2,26 +2,16 @@
  * Reads the list of jobs: those on the board in claim order, then those in the trash and in the history, newest first, as far as the search asks
  * for them. Filters are applied before a page is cut.
  */
-import type { EndedJob, LimitView, TrashedJob } from '../../board/index.ts'
+import type { EndedJob, TrashedJob } from '../../board/index.ts'
 import type { ListedJob } from '../../board/internal.ts'
 import { boardInternals } from '../../board/internal.ts'
 import { InvalidArgument, UnsupportedCapability } from '../../core/errors.ts'
-import { defined } from '../../core/options.ts'
 import type { Redactor } from '../../core/redaction.ts'
+import { type ListContext, nextStartsOf, stateOf } from '../../views/internal.ts'
 import { matches, namesUuid } from '../search/match.ts'
 import type { Search, SearchState } from '../search/parse.ts'
 import type { WireScan } from '../wire/common.ts'
-import type { WireJob, WireJobPage } from '../wire/jobs.ts'
-import {
-  type RowContext,
-  searchedEnded,
-  searchedJob,
-  searchedTrash,
-  stateOf,
-  toEndedRow,
-  toJobRow,
-  toTrashRow,
-} from './rows.ts'
+import { type JobRow, searchedEnded, searchedJob, searchedTrash, toEndedRow, toJobRow, toTrashRow } from './rows.ts'
 import type { ViewedBoard } from './viewed-board.ts'
 
 /** The most jobs that one request looks at, and for how long. The cursor of its answer continues the search. */
@@ -41,16 +31,16 @@ const PLACES = ['board', 'trash', 'history'] as const
 type Place = (typeof PLACES)[number]
 
 interface Found {
-  readonly jobs: readonly WireJob[]
+  readonly jobs: readonly JobRow[]
   readonly scan: WireScan
 }
 
 /** Reads a page of the jobs that match a search. @throws InvalidArgument if `after` is not a cursor; NotConnected */
-export async function listJobs(viewed: ViewedBoard, options: ListOptions): Promise<WireJobPage> {
+export async function listJobs(viewed: ViewedBoard, options: ListOptions): Promise<Found> {
   await viewed.touch()
   const places = placesOf(options.search, viewed)
   let { place, cursor } = parseCursor(options.after, places)
-  const jobs: WireJob[] = []
+  const jobs: JobRow[] = []
   let looked = 0
   let reading: WireScan['reading']
   const total = options.search.terms.length === 0 ? undefined : viewed.board.jobCount
@@ -61,7 +51,7 @@ export async function listJobs(viewed: ViewedBoard, options: ListOptions): Promi
     const following = places[places.indexOf(place) + 1]
     const all = found.scan.total ?? total
     reading ??= found.scan.reading
-    const ends = { looked, ...defined({ total: places.length === 1 ? all : undefined, reading }) }
+    const ends = { looked, total: places.length === 1 ? all : undefined, reading }
     if (found.scan.next !== undefined) return { jobs, scan: { ...ends, next: `${place}:${found.scan.next}` } }
     if (following === undefined) return { jobs, scan: ends }
     if (jobs.length >= options.limit) return { jobs, scan: { ...ends, next: `${following}:` } }
@@ -71,18 +61,17 @@ export async function listJobs(viewed: ViewedBoard, options: ListOptions): Promi
 }
 
 /** Returns where to search: a uuid is searched everywhere, and what else is searched on the board, unless states are named. */
-function placesOf({ states, ...search }: Search, { board }: ViewedBoard): readonly Place[] {
-  const hasHistory = boardInternals(board).capabilities.history
+function placesOf({ states, ...search }: Search, { board, supports }: ViewedBoard): readonly Place[] {
   if (states === undefined) {
     if (!namesUuid({ states, ...search })) return ['board']
-    return hasHistory ? PLACES : ['board', 'trash']
+    return supports.history ? PLACES : ['board', 'trash']
   }
   const on: readonly SearchState[] = ['waiting', 'delayed', 'running']
   const places = PLACES.filter((place) => {
     if (place === 'board') return on.some((state) => states.has(state))
     return place === 'trash' ? states.has('trashed') : states.has('done')
   })
-  if (places.includes('history') && !hasHistory)
+  if (places.includes('history') && !supports.history)
     throw new UnsupportedCapability(`board ${board.uri} keeps no history: it does not know the jobs that are done`, {
       capability: 'history',
     })
@@ -115,7 +104,7 @@ function readPlace(place: Place, viewed: ViewedBoard, options: ListOptions): Pro
 
 async function readBoard(viewed: ViewedBoard, options: ListOptions): Promise<Found> {
   const { search, after, limit, waitMs } = options
-  const context = await rowContext(viewed, options)
+  const context = await readContext(viewed)
   const states = search.states
   const accept = (listed: ListedJob) => {
     const isOf = !states || states.has(stateOf(listed, context.now).toLowerCase() as SearchState)
@@ -124,18 +113,16 @@ async function readBoard(viewed: ViewedBoard, options: ListOptions): Promise<Fou
   const asked = { after, limit, most: SCAN_JOBS, timeMs: SCAN_MS, accept, owners: search.readsOwners, waitMs }
   const { items, looked, total, next, reading } = await boardInternals(viewed.board).jobPage(asked)
   const jobs = items.map((listed) => toJobRow(listed, context))
-  return { jobs, scan: { looked, ...defined({ total, next, reading }) } }
+  return { jobs, scan: { looked, total, next, reading } }
 }
 
 /** Reads the trash, newest first. @throws InvalidArgument, NotConnected */
 export async function readTrash(viewed: ViewedBoard, options: ListOptions): Promise<Found> {
   const { search, after, limit } = options
-  const context = await rowContext(viewed, options)
   const accept = (trashed: TrashedJob) => matches(search, searchedTrash(trashed, options.redaction))
   const asked = { after, limit, most: SCAN_JOBS, timeMs: SCAN_MS, accept, newestFirst: true }
   const { items, looked, total, next } = await boardInternals(viewed.board).trashPage(asked)
-  const jobs = items.map((trashed) => toTrashRow(trashed, context))
-  return { jobs, scan: { looked, ...defined({ total, next }) } }
+  return { jobs: items.map(toTrashRow), scan: { looked, total, next } }
 }
 
 /** Reads the jobs that are done. The cursor has the uuid of the last job, and its time in case the history no longer has it. */
@@ -149,23 +136,21 @@ export async function pageOfHistory(
   viewed: ViewedBoard,
   options: ListOptions & { readonly isWanted: (ended: EndedJob) => boolean },
 ): Promise<Found> {
-  const { search, after, limit, isWanted } = options
-  if (!boardInternals(viewed.board).capabilities.history)
+  const { search, after, limit, redaction, isWanted } = options
+  if (!viewed.supports.history)
     throw new UnsupportedCapability(`board ${viewed.board.uri} keeps no history`, { capability: 'history' })
   const history = await viewed.history()
-  const context = await rowContext(viewed, options)
   const from = after === undefined ? 0 : history.findIndex(isAfterCursor(after))
-  const jobs: WireJob[] = []
+  const jobs: JobRow[] = []
   let looked = 0
   for (const ended of from < 0 ? [] : history.slice(from)) {
     if (jobs.length >= limit) {
       const last = history[from + looked - 1]
       const next = last && `${last.endedAt.getTime()}.${last.uuid}`
-      return { jobs, scan: { looked, total: history.length, ...(next === undefined ? {} : { next }) } }
+      return { jobs, scan: { looked, total: history.length, next } }
     }
     looked += 1
-    if (isWanted(ended) && matches(search, searchedEnded(ended, context.redaction)))
-      jobs.push(toEndedRow(ended, context))
+    if (isWanted(ended) && matches(search, searchedEnded(ended, redaction))) jobs.push(toEndedRow(ended))
   }
   return { jobs, scan: { looked, total: history.length } }
 }
@@ -180,22 +165,11 @@ function isAfterCursor(after: string): (ended: EndedJob, index: number, history:
   }
 }
 
-export async function rowContext(
-  viewed: ViewedBoard,
-  { redaction }: Pick<ListOptions, 'redaction'>,
-): Promise<RowContext> {
+async function readContext(viewed: ViewedBoard): Promise<ListContext> {
   const [conductors, limits, now] = await Promise.all([
     viewed.conductors(),
     viewed.limits(),
     boardInternals(viewed.board).readClock(),
   ])
-  return { now, redaction, conductors, nextStarts: nextStartsOf(limits, now) }
-}
-
-/** Returns when limits that have no token now have one again, by their keys. */
-export function nextStartsOf(limits: readonly LimitView[], now: number): ReadonlyMap<string, Date> {
-  const uses = limits.flatMap(({ keys = [] }) => keys)
-  return new Map(
-    uses.flatMap(({ key, nextStart }) => (nextStart && nextStart.getTime() > now ? [[key, nextStart]] : [])),
-  )
+  return { now, conductors, nextStarts: nextStartsOf(limits, now) }
 }

@@ -3,7 +3,7 @@
  * these boards only: without the restriction, each board would show the tasks, failures and results of the jobs of all of them.
  */
 import type { JobBoard } from '../../board/index.ts'
-import { boardId, boardInternals } from '../../board/internal.ts'
+import { boardId } from '../../board/internal.ts'
 import { isSettledWithin } from '../../core/async/abort.ts'
 import { NotFound, StorageFailure } from '../../core/errors.ts'
 import type { BookQuery, LogBook, Persistence } from '../../persistence/index.ts'
@@ -74,5 +74,5 @@ async function isKnown(uuid: string, board: JobBoard): Promise<boolean> {
     if (!(error instanceof NotFound)) throw error
   })
   if (open ?? (await board.findTrashed(uuid))) return true
-  return boardInternals(board).capabilities.history && (await board.findEnded(uuid)) !== undefined
+  return (await board.findEnded(uuid)) !== undefined
 }

@@ -1,32 +1,39 @@
 /** Computes the overview of a board: the numbers of jobs by state, why they wait, and warnings. */
-import type { LimitView, ScheduleView, TrashedJob } from '../../board/index.ts'
+import type { ScheduleView, TrashedJob } from '../../board/index.ts'
 import { boardInternals, isCancellation, isKnownToAny, type ListedJob, toFlowReference } from '../../board/internal.ts'
 import { UnsupportedCapability } from '../../core/errors.ts'
 import { defined } from '../../core/options.ts'
 import type { Redactor } from '../../core/redaction.ts'
-import { conductorView, describeClock } from '../../views/index.ts'
-import { describeKeptSlots, type JobWarning, jobWarnings } from '../../views/internal.ts'
+import { conductorView, countSlots, currentRun } from '../../views/index.ts'
+import {
+  type JobWarning,
+  jobWarnings,
+  type ListContext,
+  longestRunning,
+  nextStartsOf,
+  reasonOf,
+  stateOf,
+} from '../../views/internal.ts'
 import type { WireCount, WireOverview } from '../wire/board.ts'
-import type { WireScan } from '../wire/common.ts'
-import { type ListOptions, nextStartsOf, SCAN_JOBS, SCAN_MS } from './job-list.ts'
-import { reasonOf, stateOf, toIso, toWaitingFor } from './rows.ts'
-import { SLOW, slownessOf } from './slowness.ts'
-import { groupTrash, quote } from './trash-groups.ts'
+import type { Unencoded } from '../wire/common.ts'
+import { type ListOptions, SCAN_JOBS, SCAN_MS } from './job-list.ts'
+import { toWaitingFor } from './rows.ts'
+import { slownessOf } from './slowness.ts'
+import { groupTrash } from './trash-groups.ts'
 import type { ViewedBoard } from './viewed-board.ts'
+import { toWarnings } from './warnings.ts'
 
-const MAX_RUNNING = 10
 const MAX_FAILURES = 5
 const MAX_SCHEDULES = 5
 /** The most open jobs whose reasons are computed. */
 const MAX_REASONS = 2_000
 const DAY_MS = 86_400_000
-/** A conductor reports once a minute. One that has not reported for this long may hang. */
-const SILENT_MS = 180_000
 
+type Overview = Unencoded<WireOverview>
 export type OverviewOptions = Pick<ListOptions, 'redaction' | 'waitMs'>
 
 /** Reads the overview. Requests within a second, or 5 s without changes, share an answer. @throws NotConnected, AccessDenied */
-export async function readOverview(viewed: ViewedBoard, options: OverviewOptions): Promise<WireOverview> {
+export async function readOverview(viewed: ViewedBoard, options: OverviewOptions): Promise<Overview> {
   await viewed.touch()
   const key = options.waitMs === undefined ? 'overview' : 'overview so far'
   const read = () => computeOverview(viewed, options)
@@ -34,7 +41,7 @@ export async function readOverview(viewed: ViewedBoard, options: OverviewOptions
   return { ...overview, minutes: viewed.feed.throughput.last(Date.now()) }
 }
 
-async function computeOverview(viewed: ViewedBoard, { redaction, waitMs }: OverviewOptions): Promise<WireOverview> {
+async function computeOverview(viewed: ViewedBoard, { redaction, waitMs }: OverviewOptions): Promise<Overview> {
   const { board } = viewed
   const [entities, now, limits, schedules, trashed, newTrash, history] = await Promise.all([
     viewed.conductors(),
@@ -58,9 +65,7 @@ async function computeOverview(viewed: ViewedBoard, { redaction, waitMs }: Overv
   const counted = (value: number): WireCount => ({ value, atLeast })
   const { counts } = counter
   return {
-    paused: board.paused,
-    connected: board.connected,
-    at: new Date(now).toISOString(),
+    ...{ paused: board.paused, connected: board.connected, at: new Date(now) },
     jobs: {
       waiting: counted(counts.waiting),
       delayed: counted(counts.delayed),
@@ -69,21 +74,18 @@ async function computeOverview(viewed: ViewedBoard, { redaction, waitMs }: Overv
     },
     byPriority: counter.byPriority(),
     byFlow: counter.byFlow(),
-    ...defined({ oldestWaiting: counter.oldestWaiting() }),
-    waitingFor: counter.reasons(redaction),
+    oldestWaiting: counter.oldestWaiting(),
+    waitingFor: counter.reasons(),
     waitingForSlot: counter.waitingForSlot,
-    ...defined({ reasonsOf: counter.reasonsOf }),
+    reasonsOf: counter.reasonsOf,
     running: counter.running(),
-    slots: {
-      busy: sum(conductors.map(({ running = 0 }) => running)),
-      all: sum(conductors.map(({ concurrency = 0 }) => concurrency)),
-      conductors: conductors.length,
-    },
+    slots: { ...countSlots(conductors), conductors: conductors.length },
     minutes: [],
     failures: toFailures(newTrash, redaction),
     nextSchedules: toNextSchedules(schedules),
     warnings: toWarnings({
-      ...{ reading: page.reading, limits, schedules, conductors, now, counter },
+      ...{ reading: page.reading, limits, schedules, conductors, now },
+      ...{ waiting: counts.waiting, unknownFlows: counter.unknownFlows(), jobs: counter.warnings() },
       slowness: slownessOf(history),
     }),
   }
@@ -101,7 +103,7 @@ class JobCounter {
   readonly counts = { waiting: 0, delayed: 0, running: 0 }
   /** The number of jobs for which no other reason was found. */
   waitingForSlot = 0
-  readonly #context: Parameters<typeof reasonOf>[1] & { readonly now: number }
+  readonly #context: ListContext
   readonly #byPriority = new Map<string, Counts>()
   readonly #byFlow = new Map<string, Counts>()
   readonly #reasons = new Map<string, { first: ListedJob; jobs: number }>()
@@ -113,7 +115,7 @@ class JobCounter {
   #hasMoreReasons = false
   readonly #unknownFlows = new Map<string, number>()
 
-  constructor(context: Parameters<typeof reasonOf>[1] & { readonly now: number }) {
+  constructor(context: ListContext) {
     this.#context = context
   }
 
@@ -145,29 +147,29 @@ class JobCounter {
     if (typeof flow === 'string') increase(this.#byFlow, flow, 'trashed')
   }
 
-  byPriority(): WireOverview['byPriority'] {
+  byPriority(): Overview['byPriority'] {
     return [...this.#byPriority].map(([priority, { waiting, delayed, running }]) => ({
       ...{ priority, waiting, delayed, running },
     }))
   }
 
-  byFlow(): WireOverview['byFlow'] {
+  byFlow(): Overview['byFlow'] {
     const flows = [...this.#byFlow].map(([flow, counts]) => ({ flow, ...counts }))
     const sizeOf = ({ waiting, delayed, running, trashed }: Counts) => waiting + delayed + running + trashed
     return flows.sort((a, b) => sizeOf(b) - sizeOf(a)).slice(0, 100)
   }
 
-  oldestWaiting(): WireOverview['oldestWaiting'] {
-    const { uuid, name } = this.#oldest?.posting ?? {}
-    const postedAt = toIso(this.#oldest?.job.postedAt)
-    return uuid === undefined || name === undefined || postedAt === undefined ? undefined : { uuid, name, postedAt }
+  oldestWaiting(): Overview['oldestWaiting'] {
+    if (!this.#oldest) return undefined
+    const { uuid, name, postedAt } = this.#oldest.job
+    return postedAt && { uuid, name, postedAt }
   }
 
-  reasons(redaction: Redactor): WireOverview['waitingFor'] {
+  reasons(): Overview['waitingFor'] {
     const groups = [...this.#reasons.values()].sort((a, b) => b.jobs - a.jobs).slice(0, 20)
     return groups.flatMap(({ first, jobs }) => {
       const reason = reasonOf(first, this.#context)
-      return reason ? [{ reason: toWaitingFor(reason, redaction), jobs, example: first.posting.uuid }] : []
+      return reason ? [{ reason: toWaitingFor(reason), jobs, example: first.posting.uuid }] : []
     })
   }
 
@@ -181,13 +183,13 @@ class JobCounter {
     return jobWarnings([...this.#running, ...this.#retried], this.#context)
   }
 
-  running(): WireOverview['running'] {
-    const runs = this.#running.map(({ posting }) => {
-      const newest = posting.attempts.at(-1)
-      const run = newest?.ended === undefined ? newest : undefined
-      return { uuid: posting.uuid, name: posting.name, ...defined({ owner: run?.who, since: toIso(run?.at) }) }
-    })
-    return runs.sort((a, b) => ((a.since ?? '~') < (b.since ?? '~') ? -1 : 1)).slice(0, MAX_RUNNING)
+  running(): Overview['running'] {
+    return longestRunning(
+      this.#running.map(({ posting }) => {
+        const run = currentRun(posting)
+        return { uuid: posting.uuid, name: posting.name, ...defined({ owner: run?.who, since: run?.at }) }
+      }),
+    )
   }
 
   #addReason(listed: ListedJob): void {
@@ -207,7 +209,7 @@ class JobCounter {
     if (!known) this.#reasons.set(key, { first: listed, jobs: 1 })
     else {
       known.jobs += 1
-      // Of jobs that wait for a time, the one that is due first says most.
+      // The job that is due first says most about the jobs that wait for a time.
       if (reason.kind === 'delay' && listed.dueAt < known.first.dueAt) known.first = listed
     }
   }
@@ -242,100 +244,16 @@ async function readNewTrash(viewed: ViewedBoard): Promise<readonly TrashedJob[]>
   return viewed.cache.get('new-trash', { minAgeMs: 2_000, maxAgeMs: 30_000 }, read)
 }
 
-function toFailures(items: readonly TrashedJob[], redaction: Redactor): WireOverview['failures'] {
+function toFailures(items: readonly TrashedJob[], redaction: Redactor): Overview['failures'] {
   // A cancelled job has not failed: somebody has decided that it must not run.
   const failed = items.filter(({ reason }) => !isCancellation(reason))
   const groups = groupTrash(failed, redaction).slice(0, MAX_FAILURES)
-  return groups.map(({ reason, flow, jobs, last, query }) => ({ reason, jobs, last, query, ...defined({ flow }) }))
+  return groups.map(({ reason, flow, jobs, last, query }) => ({ reason, flow, jobs, last, query }))
 }
 
-function toNextSchedules(schedules: readonly ScheduleView[]): WireOverview['nextSchedules'] {
-  const next = schedules.flatMap(({ id, next }) => (next ? [{ id, next: next.toISOString() }] : []))
+function toNextSchedules(schedules: readonly ScheduleView[]): Overview['nextSchedules'] {
+  const next = schedules.flatMap(({ id, next }) => (next ? [{ id, next }] : []))
   return next.sort((a, b) => (a.next < b.next ? -1 : 1)).slice(0, MAX_SCHEDULES)
-}
-
-interface WarningSources {
-  readonly reading: WireScan['reading']
-  readonly limits: readonly LimitView[]
-  readonly schedules: readonly ScheduleView[]
-  readonly conductors: readonly ReturnType<typeof conductorView>[]
-  readonly now: number
-  readonly counter: JobCounter
-  readonly slowness: ReadonlyMap<string, number>
-}
-
-/** How late a schedule must be to be a warning. */
-const LATE_MS = 60_000
-/** The most jobs with the same kind of warning that are named. */
-const MAX_WARNED_JOBS = 5
-
-function toWarnings({
-  reading,
-  limits,
-  schedules,
-  conductors,
-  now,
-  counter,
-  slowness,
-}: WarningSources): WireOverview['warnings'] {
-  const { waiting } = counter.counts
-  const warnings: { text: string; page: string }[] = []
-  if (reading) {
-    const { read, all } = reading
-    const text = `the board is being read${all === undefined ? '' : ` (${read} of ${all} jobs)`}: the numbers are too small until then`
-    warnings.push({ text, page: 'jobs' })
-  }
-  if (conductors.length === 0 && waiting > 0)
-    warnings.push({ text: `no conductor is connected, and ${jobsThatWait(waiting)}`, page: 'conductors' })
-  for (const { flow, jobs } of counter.unknownFlows())
-    warnings.push({
-      text: `no conductor has flow ${flow}, and ${jobsThatWait(jobs)} for one`,
-      page: `jobs?${new URLSearchParams({ q: `state:waiting flow:${quote(flow)}` })}`,
-    })
-  const found = counter.warnings()
-  for (const about of ['suspect', 'poison', 'unheeded'] as const) {
-    const same = found.filter((warning) => warning.about === about)
-    const rest = same.length - MAX_WARNED_JOBS
-    for (const [index, { uuid, text }] of same.slice(0, MAX_WARNED_JOBS).entries()) {
-      const more = rest > 0 && index === MAX_WARNED_JOBS - 1 ? `; ${rest} more such ${rest === 1 ? 'job' : 'jobs'}` : ''
-      warnings.push({ text: `${text}${more}`, page: `jobs?${new URLSearchParams({ id: uuid })}` })
-    }
-  }
-  for (const { key, held, error } of limits) {
-    const page = `limits?${new URLSearchParams({ key })}`
-    if (held) warnings.push({ text: `limit ${key} is stopped${held.until ? ' for a time' : ''}`, page })
-    if (error) warnings.push({ text: `limit ${key} cannot be read`, page })
-  }
-  for (const { id, lateMs = 0, error } of schedules) {
-    const page = `schedules?${new URLSearchParams({ schedule: id })}`
-    if (lateMs > LATE_MS) warnings.push({ text: `schedule ${id} is ${Math.round(lateMs / 1_000)} s late`, page })
-    if (error) warnings.push({ text: `schedule ${id} cannot be read`, page })
-  }
-  for (const conductor of conductors) {
-    const { name, reportedAt, noChild, clockAheadMs = 0, logbooks } = conductor
-    const kept = describeKeptSlots(conductor)
-    if (kept !== undefined) warnings.push({ text: `conductor ${kept}`, page: 'conductors' })
-    if (clockAheadMs !== 0) warnings.push({ text: describeClock({ name, clockAheadMs }), page: 'conductors' })
-    if (logbooks === 'away')
-      warnings.push({
-        text: `conductor ${name} cannot reach the logbooks, and claims no jobs here`,
-        page: 'conductors',
-      })
-    const factor = slowness.get(name) ?? 0
-    if (factor >= SLOW) {
-      const text = `jobs on conductor ${name} take ${factor.toFixed(1)} times as long as the same flows on others`
-      warnings.push({ text, page: 'conductors' })
-    }
-    if (noChild !== undefined)
-      warnings.push({ text: `conductor ${name} cannot start child processes`, page: 'conductors' })
-    if (reportedAt && now - reportedAt.getTime() > SILENT_MS)
-      warnings.push({ text: `conductor ${name} has not reported for more than 3 minutes`, page: 'conductors' })
-  }
-  return warnings.slice(0, 50)
-}
-
-function jobsThatWait(count: number): string {
-  return count === 1 ? '1 job waits' : `${count} jobs wait`
 }
 
 /** Reads a list; returns an empty one if the board does not support the feature. */
@@ -346,8 +264,4 @@ async function ifSupported<T>(read: () => Promise<readonly T[]>): Promise<readon
     if (error instanceof UnsupportedCapability) return []
     throw error
   }
-}
-
-function sum(numbers: readonly number[]): number {
-  return numbers.reduce((total, number) => total + number, 0)
 }

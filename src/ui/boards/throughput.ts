@@ -2,6 +2,7 @@
 import type { EndedJob } from '../../board/index.ts'
 import { isCancellation } from '../../board/internal.ts'
 import type { WireOverview } from '../wire/board.ts'
+import type { Unencoded } from '../wire/common.ts'
 
 const MINUTE_MS = 60_000
 const MINUTES = 60
@@ -36,12 +37,12 @@ export class Throughput {
   }
 
   /** Returns the last hour, the oldest minute first. */
-  last(now: number): WireOverview['minutes'] {
+  last(now: number): Unencoded<WireOverview['minutes']> {
     const newest = Math.floor(now / MINUTE_MS)
     return Array.from({ length: MINUTES }, (_, index) => {
       const minute = newest - MINUTES + 1 + index
       const counts = this.#minutes.get(minute) ?? { posted: 0, done: 0, trashed: 0, failed: 0 }
-      return { at: new Date(minute * MINUTE_MS).toISOString(), ...counts }
+      return { at: new Date(minute * MINUTE_MS), ...counts }
     })
   }
 

@@ -1,8 +1,8 @@
 /** Groups the jobs in the trash by flow and reason, so that a thousand failures of the same kind are one line. */
 import type { TrashedJob } from '../../board/index.ts'
-import { defined } from '../../core/options.ts'
 import type { Redactor } from '../../core/redaction.ts'
 import type { WireTrashGroup } from '../wire/board.ts'
+import type { Unencoded } from '../wire/common.ts'
 
 const MAX_REASON = 300
 /** The part of the name of a flow that is in the name of its groups. */
@@ -19,7 +19,7 @@ interface Group {
 }
 
 /** Returns the groups, the largest first. The query of a group matches its jobs and no others. */
-export function groupTrash(trashed: Iterable<TrashedJob>, redaction: Redactor): WireTrashGroup[] {
+export function groupTrash(trashed: Iterable<TrashedJob>, redaction: Redactor): Unencoded<WireTrashGroup>[] {
   const groups = new Map<string, Group>()
   for (const { uuid, at, reason, details } of trashed) {
     const flow = typeof details.flow === 'string' ? details.flow : undefined
@@ -35,10 +35,7 @@ export function groupTrash(trashed: Iterable<TrashedJob>, redaction: Redactor): 
   }
   return [...groups.values()]
     .sort((a, b) => b.jobs - a.jobs || b.last.getTime() - a.last.getTime())
-    .map(({ name, reason, flow, jobs, first, last, example }) => ({
-      ...{ reason, jobs, example, first: first.toISOString(), last: last.toISOString(), query: `group:${quote(name)}` },
-      ...defined({ flow }),
-    }))
+    .map(({ name, ...group }) => ({ ...group, query: `group:${quote(name)}` }))
 }
 
 /** Returns the name of the group to which a job in the trash belongs: `import: timeout after … ms`. */

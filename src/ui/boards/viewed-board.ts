@@ -1,11 +1,10 @@
 /** A board of the dashboard, with its feed and the answers that were computed a moment ago. */
-import type { EndedJob, Entity, JobBoard, LimitView } from '../../board/index.ts'
-import { boardInternals, MAX_HISTORY } from '../../board/internal.ts'
+import type { BoardPause, EndedJob, Entity, JobBoard, LimitView } from '../../board/index.ts'
+import { MAX_HISTORY } from '../../board/internal.ts'
 import { NotConnected } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
-import { defined } from '../../core/options.ts'
-import type { Redactor } from '../../core/redaction.ts'
 import type { DashboardBoard } from '../options.ts'
+import type { Unencoded } from '../wire/common.ts'
 import type { WireBoard } from '../wire/session.ts'
 import { AnswerCache } from './answer-cache.ts'
 import { BoardFeed } from './board-feed.ts'
@@ -52,6 +51,12 @@ export class ViewedBoard {
     return new ViewedBoard({ name, board, feed, cache, persistence: guardLogbooks(persistence, { board, others }) })
   }
 
+  /** What the dashboard can show. A board that is shared with TaskFlow has no limits, batches and history. */
+  get supports(): WireBoard['supports'] {
+    const isOwn = !this.board.shared
+    return { limits: isOwn, batches: isOwn, history: isOwn, logbooks: this.persistence !== undefined }
+  }
+
   /** Keeps the feed of the board open for another minute, because somebody asks for it. @throws NotConnected, AccessDenied */
   async touch(): Promise<void> {
     if (!this.board.connected) throw new NotConnected(`board ${this.name} is away: ${AWAY}`)
@@ -65,39 +70,34 @@ export class ViewedBoard {
 
   /** Reads the limits and the use of their keys; empty if the board has none. Cached for some seconds. */
   limits(): Promise<readonly LimitView[]> {
-    if (!boardInternals(this.board).capabilities.limits) return Promise.resolve([])
+    if (!this.supports.limits) return Promise.resolve([])
     return this.cache.get('limits', { minAgeMs: 1_000, maxAgeMs: 5_000 }, () => this.board.limits.list())
   }
 
   /** Reads the history, newest first; empty if the board keeps none. Cached for some seconds. */
   async history(): Promise<readonly EndedJob[]> {
-    if (!boardInternals(this.board).capabilities.history) return []
     const read = () => this.board.history({ limit: MAX_HISTORY })
     return this.cache.get('history', { minAgeMs: 1_000, maxAgeMs: 5_000 }, read)
   }
 
   /** Reads what the board is, and who has paused it. */
-  async summary(redaction: Redactor): Promise<Omit<WireBoard, 'level'>> {
-    const { limits, batches, history } = boardInternals(this.board).capabilities
+  async summary(): Promise<Omit<Unencoded<WireBoard>, 'level'>> {
     return {
       name: this.name,
       uri: this.board.uri,
       kind: kindOf(this.board.uri),
       paused: this.board.paused,
-      ...defined({ pause: await this.#pause(redaction) }),
-      supports: { limits, batches, history, logbooks: this.persistence !== undefined },
+      pause: await this.#pause(),
+      supports: this.supports,
     }
   }
 
   /** Reads who has paused the board; a board that is away is shown without it. */
-  async #pause(redaction: Redactor): Promise<WireBoard['pause']> {
+  async #pause(): Promise<BoardPause | undefined> {
     const { board } = this
     if (!board.paused || !board.connected) return undefined
     const read = () => board.pauseOrigin().catch(() => undefined)
-    const origin = await this.cache.get('pause', { minAgeMs: 1_000, maxAgeMs: 5_000 }, read)
-    if (!origin) return undefined
-    const { by, since, reason } = origin
-    return { by, since: since.toISOString(), ...defined({ reason: reason && redaction.text(reason) }) }
+    return this.cache.get('pause', { minAgeMs: 1_000, maxAgeMs: 5_000 }, read)
   }
 
   async close(): Promise<void> {
@@ -113,5 +113,6 @@ const AWAY =
 function kindOf(uri: string): WireBoard['kind'] {
   if (/^zookeepers?:/i.test(uri)) return 'zookeeper'
   if (/^postgres(ql)?:/i.test(uri)) return 'postgres'
+  if (/^sqlite:/i.test(uri)) return 'sqlite'
   return /^rediss?(\+|:)/i.test(uri) ? 'redis' : 'memory'
 }

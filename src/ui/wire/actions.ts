@@ -9,7 +9,7 @@ export type JobAction = (typeof JOB_ACTIONS)[number]
 
 export const jobActionBody = z.object({ reason })
 
-/** Many jobs: those that are named, or all that match a search. */
+/** Many jobs: by name, or all that match a search. */
 export const bulkBody = z
   .object({
     action: z.enum(['cancel', 'restore', 'purge']),

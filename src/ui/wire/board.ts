@@ -26,11 +26,11 @@ export const overview = z.object({
       trashed: z.number().int(),
     }),
   ),
-  /** The job that has waited longest of those that are due. */
+  /** The due job that has waited longest. */
   oldestWaiting: z.object({ uuid: z.string(), name: z.string(), postedAt: time }).optional(),
   /** Why jobs wait: each reason with the number of the jobs that were looked at, the most frequent first. */
   waitingFor: z.array(z.object({ reason: waitingFor, jobs: z.number().int(), example: z.string() })),
-  /** The number of those that wait for nothing but a free slot of a conductor. */
+  /** The number of jobs that wait for nothing but a free slot of a conductor. */
   waitingForSlot: z.number().int(),
   /** The number of jobs whose reasons were computed; absent if these are all. */
   reasonsOf: z.number().int().optional(),
@@ -198,6 +198,8 @@ export const conductorRow = z.object({
   sizes: z.array(z.string()).optional(),
   flows: z.array(z.string()).optional(),
   versions: z.record(z.string(), z.array(z.string())).optional(),
+  /** The jobs that it has given back or lost, and whose tasks still keep slots. */
+  unended: z.array(z.string()).optional(),
   /** The jobs that it runs, with the time since when, as far as it is known. */
   jobs: z.array(z.object({ uuid: z.string(), name: z.string().optional(), since: time.optional() })),
   children: z
@@ -231,6 +233,10 @@ export const conductorRow = z.object({
   /** The release of the application. */
   release: z.string().optional(),
   timeZones: z.string().optional(),
+  /** By how much the clock of its machine is ahead of the servers' clock, in milliseconds, if they differ by seconds. */
+  clockAheadMs: z.number().optional(),
+  /** Set to `away` while it cannot reach the logbooks of the board. */
+  logbooks: z.string().optional(),
 })
 export const conductorList = z.object({ conductors: z.array(conductorRow) })
 export type WireConductor = z.infer<typeof conductorRow>
@@ -252,8 +258,15 @@ export type WireTrashGroup = z.infer<typeof trashGroup>
 export const logbookRow = z.object({
   uuid: z.string(),
   name: z.string(),
-  updatedAt: time.optional(),
-  flows: z.array(z.object({ uuid: z.string(), name: z.string(), state: z.string() })),
+  createdAt: time,
+  updatedAt: time,
+  flows: z.array(
+    z.object({
+      ...{ uuid: z.string(), name: z.string(), version: z.string(), state: z.string() },
+      run: z.number().int(),
+      updatedAt: time,
+    }),
+  ),
 })
 export const logbookPage = z.object({ logbooks: z.array(logbookRow), scan })
 export type WireLogbookRow = z.infer<typeof logbookRow>

@@ -2,7 +2,17 @@
 import { z } from 'zod'
 
 /** A time, in ISO 8601 with milliseconds, UTC. */
-export const time = z.iso.datetime()
+export const time = z.iso.datetime().brand<'time'>()
+type Time = z.infer<typeof time>
+
+/** An answer as the server makes it: a time is a `Date`, and nothing is changed. The answer is its JSON. */
+export type Unencoded<T> = T extends Time
+  ? Date
+  : T extends readonly (infer Item)[]
+    ? readonly Unencoded<Item>[]
+    : T extends object
+      ? { readonly [Key in keyof T]: Unencoded<T[Key]> }
+      : T
 
 /** Who asked for something, and why. */
 export const cancellation = z.object({ who: z.string(), reason: z.string() })

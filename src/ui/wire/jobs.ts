@@ -80,6 +80,7 @@ export const atom = z.object({
 })
 export type WireAtom = z.infer<typeof atom>
 
+/** The newest run of a flow: `startedAt` and `tookMs` are absent until it has begun, and until it has ended. */
 export const logbook = z.object({
   uuid: z.string(),
   name: z.string(),
@@ -89,6 +90,8 @@ export const logbook = z.object({
   run: z.number().int(),
   createdAt: time,
   updatedAt: time,
+  startedAt: time.optional(),
+  tookMs: z.number().optional(),
   atoms: z.array(atom),
 })
 export type WireLogbook = z.infer<typeof logbook>
@@ -102,6 +105,8 @@ export const jobDetail = jobRow.extend({
   expiresAt: time.optional(),
   /** The maximum duration of a run, in milliseconds. */
   deadline: z.number().optional(),
+  /** Set to `fail` for a job that goes to the trash when its owner is lost. */
+  onOwnerLost: z.literal('fail').optional(),
   /** The times between attempts, for people: `1s to 5m, factor 2`. */
   backOff: z.string().optional(),
   after: z.array(z.object({ uuid: z.string(), on: z.enum(['done', 'settled']) })),

@@ -1,5 +1,6 @@
 /** The session: the person, their rights, and the boards. */
 import { z } from 'zod'
+import { time } from './common.ts'
 import { LEVELS } from './rights.ts'
 
 export { LEVELS, type Level } from './rights.ts'
@@ -11,11 +12,11 @@ export const boardSummary = z.object({
   uri: z.string(),
   /** The level of the person on this board. */
   level: z.enum(LEVELS),
-  kind: z.enum(['memory', 'zookeeper', 'postgres', 'redis']),
+  kind: z.enum(['memory', 'sqlite', 'zookeeper', 'postgres', 'redis']),
   /** Whether the board is paused. */
   paused: z.boolean(),
   /** Who has paused it, when and why; absent if it is not known. */
-  pause: z.object({ by: z.string(), since: z.iso.datetime(), reason: z.string().optional() }).optional(),
+  pause: z.object({ by: z.string(), since: time, reason: z.string().optional() }).optional(),
   /** The features of this board. The pages of other features say that they are not supported. */
   supports: z.object({
     limits: z.boolean(),
@@ -34,7 +35,7 @@ export const session = z.object({
   readOnly: z.boolean(),
   version: z.string(),
   /** The time of the server, by which ages are computed. */
-  now: z.iso.datetime(),
+  now: time,
   boards: z.array(boardSummary),
   /** Whether the server can run the doctor. */
   doctor: z.boolean(),

@@ -21,7 +21,7 @@ export class Handshake {
   readonly #sasl: SaslCredentials | undefined
   readonly #timeout: number
   readonly #identities: Identities
-  /** Newest connection on which the identities were sent. */
+  /** The newest connection on which the identities were sent. */
   #authenticatedConnection: Connection | undefined
   #versionKnown = false
 
@@ -106,7 +106,7 @@ export class Handshake {
    */
   async add(info: AuthInfo, connection: Connection | undefined): Promise<void> {
     const identity = this.#identities.add(info, 'added')
-    if (connection && connection === this.#authenticatedConnection && !identity.asked) {
+    if (connection && connection === this.#authenticatedConnection && !identity.wasSent) {
       // The identity reports the result. If the connection breaks, it is sent on the next one.
       this.#identities.decide(identity, sendAuth(connection, identity.request)).catch(() => undefined)
     }
@@ -128,12 +128,12 @@ export class Handshake {
   }
 }
 
-function toAuthSent<T>(asked: Request<T>): { readonly pending: PendingRequest<T> } {
-  return { pending: new PendingRequest(asked, monotonic()) }
+function toAuthSent<T>(request: Request<T>): { readonly pending: PendingRequest<T> } {
+  return { pending: new PendingRequest(request, monotonic()) }
 }
 
-function sendAuth<T>(connection: Connection, asked: Request<T>): Promise<T> {
-  const { pending } = toAuthSent(asked)
+function sendAuth<T>(connection: Connection, request: Request<T>): Promise<T> {
+  const { pending } = toAuthSent(request)
   connection.send([pending])
   return pending.promise
 }

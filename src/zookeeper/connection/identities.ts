@@ -25,8 +25,8 @@ export interface ClientIdentity {
   readonly request: Request<undefined>
   /** Settles when a server has accepted or refused the identity. */
   readonly decided: Deferred<void>
-  /** Whether a server was asked. */
-  asked: boolean
+  /** Whether it was sent to a server. */
+  wasSent: boolean
   accepted: boolean
 }
 
@@ -35,8 +35,8 @@ export class Identities {
   #closed = false
 
   /** @throws InvalidArgument for an invalid identity */
-  constructor(given: readonly AuthInfo[]) {
-    for (const info of given) this.add(info, 'given')
+  constructor(infos: readonly AuthInfo[]) {
+    for (const info of infos) this.add(info, 'given')
   }
 
   /** Identities in the order in which they were added. */
@@ -53,7 +53,14 @@ export class Identities {
     const request = toAuthRequest(info)
     const same = this.#all.find((each) => each.request.frame.equals(request.frame))
     if (same) return same
-    const identity = { origin, scheme: info.scheme, request, decided: createDeferred(), asked: false, accepted: false }
+    const identity = {
+      origin,
+      scheme: info.scheme,
+      request,
+      decided: createDeferred(),
+      wasSent: false,
+      accepted: false,
+    }
     // The caller may not await it.
     identity.decided.promise.catch(() => undefined)
     if (this.#closed) identity.decided.reject(undecidedError(identity))
@@ -68,7 +75,7 @@ export class Identities {
    * @throws ConnectionFault when it refuses an added one: the next connection does without it
    */
   async decide(identity: ClientIdentity, answer: Promise<undefined>): Promise<void> {
-    identity.asked = true
+    identity.wasSent = true
     try {
       await answer
       identity.accepted = true
@@ -99,11 +106,11 @@ export class Identities {
  * @throws InvalidArgument, without the secret
  */
 function toAuthRequest(info: AuthInfo): Request<undefined> {
-  const { scheme, auth: given }: Partial<AuthInfo> = Object(info)
+  const { scheme, auth: secret }: Partial<AuthInfo> = Object(info)
   if (typeof scheme !== 'string') throw new InvalidArgument('auth: scheme must be a text, such as digest')
-  if (typeof given !== 'string' && !(given instanceof Uint8Array))
+  if (typeof secret !== 'string' && !(secret instanceof Uint8Array))
     throw new InvalidArgument(`auth of the scheme ${scheme} must be a text or bytes, such as user:password for digest`)
-  const request = auth(scheme, typeof given === 'string' ? Buffer.from(given) : given)
+  const request = auth(scheme, typeof secret === 'string' ? Buffer.from(secret) : secret)
   const bytes = payloadBytes(request.frame)
   if (bytes <= MAX_AUTH_BYTES) return request
   throw new InvalidArgument(
@@ -117,8 +124,8 @@ function toAuthRequest(info: AuthInfo): Request<undefined> {
  */
 const MAX_AUTH_BYTES = 1_048_575
 
-function undecidedError({ asked }: ClientIdentity): ZooKeeperError {
-  if (asked) return new ConnectionLoss('addAuth: the connection was lost before the answer came')
+function undecidedError({ wasSent }: ClientIdentity): ZooKeeperError {
+  if (wasSent) return new ConnectionLoss('addAuth: the connection was lost before the answer came')
   const message = 'addAuth: not sent, the client is closed or has lost its session for good'
   return new NotSent(message, { retryable: false })
 }

@@ -70,11 +70,11 @@ export class DigestMd5 {
    * @throws AuthFailed where Node has no MD5
    */
   respond(challenge: Uint8Array): Buffer {
-    const asked = parseDirectives(decode(challenge))
-    const realm = asked.get('realm') ?? ''
-    const nonce = asked.get('nonce')
-    const qops = (asked.get('qop') ?? QOP).split(',').map((each) => each.trim())
-    if (nonce === undefined || asked.get('algorithm') !== 'md5-sess' || !qops.includes(QOP)) {
+    const directives = parseDirectives(decode(challenge))
+    const realm = directives.get('realm') ?? ''
+    const nonce = directives.get('nonce')
+    const qops = (directives.get('qop') ?? QOP).split(',').map((each) => each.trim())
+    if (nonce === undefined || directives.get('algorithm') !== 'md5-sess' || !qops.includes(QOP)) {
       throw new ConnectionFault(
         'auth',
         'the server does not offer a SASL DIGEST-MD5 mechanism that this client supports',

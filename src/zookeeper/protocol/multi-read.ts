@@ -10,7 +10,7 @@ import { type ReadData, type Request, readData, readTexts, request } from './req
 type AnyReadResult = ReadResult<ReadData> | ReadResult<{ readonly names: string[] }>
 
 export interface MultiReadAnswer {
-  /** Newest transaction that the server had applied when it answered. */
+  /** The newest transaction that the server had applied when it answered. */
   readonly zxid: bigint
   readonly results: readonly AnyReadResult[]
 }
@@ -46,8 +46,8 @@ function writeOp(writer: JuteWriter, { type, path }: ReadOp): void {
   beginPart(writer, OPCODE[type]).text(path).boolean(false)
 }
 
-function readResult(body: JuteReader, type: number, asked: { index: number; op: ReadOp | undefined }): AnyReadResult {
-  const { index, op } = asked
+function readResult(body: JuteReader, type: number, request: { index: number; op: ReadOp | undefined }): AnyReadResult {
+  const { index, op } = request
   if (type === OPCODE.error) {
     return { error: toError(body.int(), { operation: op?.type ?? 'multiRead', path: op?.path, index }) }
   }

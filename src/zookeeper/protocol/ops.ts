@@ -53,7 +53,8 @@ export type ReadOp = GetDataOp | GetChildrenOp
 
 const ANY_VERSION = -1
 
-function checkOpVersion(options: { readonly version?: number }): number {
+function checkOpVersion(options: { readonly version?: number } | undefined): number {
+  if (options === undefined) return ANY_VERSION
   checkNames(options)
   return options.version ?? ANY_VERSION
 }
@@ -66,25 +67,26 @@ function checkOpVersion(options: { readonly version?: number }): number {
  * const { results: [gate, jobs] } = await zookeeper.multiRead([op.getData('/gate'), op.getChildren('/jobs')])
  */
 export const op = {
-  create: (path: string, data: Uint8Array | null, mode: CreateMode = {}): CreateOp => {
+  create: (path: string, data: Uint8Array | null, mode?: CreateMode): CreateOp => {
+    if (mode === undefined) return { type: 'create', path, data }
     checkNames(mode)
-    return { ...mode, type: 'create', path, data }
+    return { type: 'create', path, data, ...mode }
   },
   /** @param options.version the version that the znode must have; any by default */
-  delete: (path: string, options: { readonly version?: number } = {}): DeleteOp => ({
+  delete: (path: string, options?: { readonly version?: number }): DeleteOp => ({
     type: 'delete',
     path,
     version: checkOpVersion(options),
   }),
   /** @param options.version the version that the znode must have; any by default */
-  setData: (path: string, data: Uint8Array | null, options: { readonly version?: number } = {}): SetDataOp => ({
+  setData: (path: string, data: Uint8Array | null, options?: { readonly version?: number }): SetDataOp => ({
     type: 'setData',
     path,
     data,
     version: checkOpVersion(options),
   }),
   /** Changes nothing; fails the multi unless the znode exists, at the given version if any. */
-  check: (path: string, options: { readonly version?: number } = {}): CheckOp => ({
+  check: (path: string, options?: { readonly version?: number }): CheckOp => ({
     type: 'check',
     path,
     version: checkOpVersion(options),

@@ -44,7 +44,7 @@ export function readStat(reader: JuteReader): Stat {
 
 export interface ConnectRequest {
   /**
-   * Newest transaction that this client has seen in the session: a server that has not applied it closes the
+   * The newest transaction that this client has seen in the session: a server that has not applied it closes the
    * connection.
    */
   readonly lastZxid: bigint

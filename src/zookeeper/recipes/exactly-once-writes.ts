@@ -99,7 +99,7 @@ export async function protectedCreate(
 /** State of the client at the first create. */
 interface CreateStart {
   readonly session: bigint
-  /** Newest transaction that the client had received by then. */
+  /** The newest transaction that the client had received by then. */
   readonly newestZxid: bigint
 }
 
@@ -164,12 +164,12 @@ export async function idempotentDelete(
     const [, stat] = await Promise.all([client.sync(path, signal), client.exists(path, signal)])
     return stat?.czxid
   }
-  let there = await retryLook(client, look, options.signal)
-  const meant = options.czxid ?? there
+  let current = await retryLook(client, look, options.signal)
+  const meant = options.czxid ?? current
   const version = defined({ version: options.version })
   await writeExactlyOnce(client, options, {
     attempt: async (bound) => {
-      if (there === undefined || there !== meant) return
+      if (current === undefined || current !== meant) return
       try {
         await client.delete(path, { ...version, ...bound })
       } catch (error) {
@@ -177,7 +177,7 @@ export async function idempotentDelete(
       }
     },
     look: async () => {
-      there = await look()
+      current = await look()
       return 'not-done'
     },
   })

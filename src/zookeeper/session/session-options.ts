@@ -51,7 +51,7 @@ export interface SessionInfo {
    */
   readonly leaseUntil: number
   /**
-   * Newest transaction of the ensemble that the server reported, in answers to pings too: shows whether anything
+   * The newest transaction of the ensemble that the server reported, in answers to pings too: shows whether anything
    * changed.
    */
   readonly newestZxid: bigint

@@ -66,7 +66,7 @@ export class Session {
   readonly #numbers = new RequestNumbers()
   readonly #first: Deferred<void> = createDeferred()
   #open: OpenSession | undefined
-  /** Newest transaction seen in this session: a server that has not applied it would return older data. */
+  /** The newest transaction seen in this session: a server that has not applied it would return older data. */
   #lastZxid = 0n
   #newestZxid = 0n
   #previousId: bigint | undefined

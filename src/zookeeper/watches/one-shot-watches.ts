@@ -24,8 +24,8 @@ export type OneShotHandler = (event: WatchEvent | WatchLost) => unknown
 
 interface WatchEntry {
   readonly handlers: Set<OneShotHandler>
-  /** Number of unanswered requests for this watch. */
-  asked: number
+  /** The number of unanswered requests for this watch. */
+  unanswered: number
   /** Whether the server has it, as far as known. */
   armed: boolean
   /** Whether the znode existed: that decides how the watch is armed again. */
@@ -52,8 +52,8 @@ export class OneShotWatches {
 
   /** Records that a request for the watch is about to be made. */
   noteRequested(path: string, kind: OneShotKind): void {
-    const entry = this.#entries[kind].get(path) ?? { handlers: new Set(), asked: 0, armed: false, present: true }
-    entry.asked++
+    const entry = this.#entries[kind].get(path) ?? { handlers: new Set(), unanswered: 0, armed: false, present: true }
+    entry.unanswered++
     this.#entries[kind].set(path, entry)
   }
 
@@ -74,7 +74,7 @@ export class OneShotWatches {
   noteSettled(path: string, kind: OneShotKind): boolean {
     const entry = this.#entries[kind].get(path)
     if (!entry) return false
-    entry.asked--
+    entry.unanswered--
     return this.#removeIfUnused(path, kind, entry)
   }
 
@@ -133,7 +133,7 @@ export class OneShotWatches {
   }
 
   #removeIfUnused(path: string, kind: OneShotKind, entry: WatchEntry): boolean {
-    if (entry.asked > 0 || entry.handlers.size > 0) return false
+    if (entry.unanswered > 0 || entry.handlers.size > 0) return false
     this.#entries[kind].delete(path)
     return entry.armed
   }

@@ -38,8 +38,8 @@ export class WatchManager {
   readonly #sender: RequestSender
   readonly #watches: WatchRegistry
 
-  constructor(asker: RequestSender, watches: WatchRegistry) {
-    this.#sender = asker
+  constructor(sender: RequestSender, watches: WatchRegistry) {
+    this.#sender = sender
     this.#watches = watches
   }
 

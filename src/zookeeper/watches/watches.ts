@@ -256,9 +256,9 @@ function emptyPortion(): Record<ArmedKind, string[]> {
   return { data: [], exist: [], child: [], persistent: [], recursive: [] }
 }
 
-function conflictingModesError(path: string, there: string, wanted: string): InvalidState {
+function conflictingModesError(path: string, present: string, wanted: string): InvalidState {
   return new InvalidState(
-    `${path} has a ${there} watch and cannot have a ${wanted} one beside it: a server keeps one mode per path. ` +
+    `${path} has a ${present} watch and cannot have a ${wanted} one beside it: a server keeps one mode per path. ` +
       'Remove the first, or use another client',
   )
 }

@@ -30,12 +30,12 @@ test.skipIf(!zookeeperHosts)('on ZooKeeper', async () => {
   await using place = await zookeeperPlace()
   await using board = await place.open()
   await checkLeftOut(board, async () => {
-    const { path, witness } = place
+    const { path, observer } = place
     const folder = `${path.replace(/([^/]+)$/, '.$1-sessions')}/.history`
-    const { names } = await witness.getChildren(folder)
+    const { names } = await observer.getChildren(folder)
     const digits = String(Number(names[0]?.split('-')[1]) + 1).padStart(10, '0')
-    await witness.create(`${folder}/1-${digits}`, BYTES)
-    await witness.create(`${path}/.entities/conductor/bad`, BYTES)
+    await observer.create(`${folder}/1-${digits}`, BYTES)
+    await observer.create(`${path}/.entities/conductor/bad`, BYTES)
     return ['history', 'entities']
   })
 })
@@ -45,10 +45,10 @@ test('on Redis', async () => {
   await using place = await redisPlace(server)
   await using board = await place.open()
   await checkLeftOut(board, async () => {
-    const { witness, key } = place
-    await witness.hset(key('history'), 'bad', BYTES)
-    await witness.zadd(key('ended'), 1, 'bad')
-    await witness.hset(key('entities'), 'bad', Buffer.from('owner:bad'))
+    const { observer, key } = place
+    await observer.hset(key('history'), 'bad', BYTES)
+    await observer.zadd(key('ended'), 1, 'bad')
+    await observer.hset(key('entities'), 'bad', Buffer.from('owner:bad'))
     return ['history', 'entities']
   })
 })

@@ -12,7 +12,7 @@ import { all, namesOn } from '../jobs.ts'
 const DISK = { exclusive: ['disk'] }
 
 /** Two boards of one space: `claimer` waits for jobs of others. */
-async function openScene() {
+async function openSetup() {
   const clock = new ManualClock()
   const space = new MemorySpace({ clock })
   const open = async (who: string) => {
@@ -36,8 +36,8 @@ async function openScene() {
 
 describe('a hold', () => {
   test('that waits for long stays as long as its process lives', async () => {
-    await using scene = await openScene()
-    const { clock, claimer, other } = scene
+    await using setup = await openSetup()
+    const { clock, claimer, other } = setup
     const first = await claimer.board.hold({ ...DISK, name: 'first' })
     const posted = nextEvent(claimer.board, 'posted')
     const waiting = other.board.hold({ ...DISK, name: 'second' })
@@ -54,8 +54,8 @@ describe('a hold', () => {
   })
 
   test('whose process dies while it waits leaves a job for about a minute', async () => {
-    await using scene = await openScene()
-    const { clock, claimer, other } = scene
+    await using setup = await openSetup()
+    const { clock, claimer, other } = setup
     const first = await claimer.board.hold({ ...DISK, name: 'first' })
     const posted = nextEvent(claimer.board, 'posted')
     const failed = rejectionOf(other.board.hold({ ...DISK, name: 'second' }))
@@ -77,8 +77,8 @@ describe('a hold', () => {
 })
 
 test('a job that its poster claims expires while it waits for its turn', async () => {
-  await using scene = await openScene()
-  const { clock, claimer, other } = scene
+  await using setup = await openSetup()
+  const { clock, claimer, other } = setup
   const first = await claimer.board.hold(DISK)
   const posted = nextEvent(claimer.board, 'posted')
   const claiming = rejectionOf(other.board.postAndClaim('flow', {}, { resources: DISK, expiresAfter: '10m' }))
@@ -90,8 +90,8 @@ test('a job that its poster claims expires while it waits for its turn', async (
 })
 
 test('a job that could not be trashed is tried again, and the error is reported once', async () => {
-  await using scene = await openScene()
-  const { clock, claimer } = scene
+  await using setup = await openSetup()
+  const { clock, claimer } = setup
   const errors: Error[] = []
   claimer.board.on('error', ({ error }) => errors.push(error))
   const discard = vi.spyOn(claimer.backend.trash, 'discard').mockRejectedValue(new AccessDenied('it may not delete'))
@@ -114,8 +114,8 @@ test('a job that could not be trashed is tried again, and the error is reported 
 })
 
 test('hundreds that expire at once are trashed, and none that does not', async () => {
-  await using scene = await openScene()
-  const { clock, claimer, other } = scene
+  await using setup = await openSetup()
+  const { clock, claimer, other } = setup
   const jobs = await Promise.all(
     Array.from({ length: 250 }, () => other.board.post('flow', {}, { expiresAfter: '1h' })),
   )
@@ -126,8 +126,8 @@ test('hundreds that expire at once are trashed, and none that does not', async (
 })
 
 test('a caller that waits for a job is not woken for one that expires, and its timeout holds', async () => {
-  await using scene = await openScene()
-  const { clock, other } = scene
+  await using setup = await openSetup()
+  const { clock, other } = setup
   const job = await other.board.post('flow', {}, { expiresAfter: '1m' })
   clock.advance('1m')
   expect(await rejectionOf(other.board.claimNext({ timeout: 0 }))).toBeInstanceOf(Timeout)

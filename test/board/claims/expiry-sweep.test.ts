@@ -26,7 +26,7 @@ const NOBODY = {
 const PAGE = 500
 
 /** A board, and what sweeps it in several processes, on a clock that the test turns. */
-async function sceneOn(makeBackend: () => Promise<Backend>) {
+async function setupOn(makeBackend: () => Promise<Backend>) {
   const backend = await makeBackend()
   const board = new JobBoard(backend)
   await boardInternals(board).open()
@@ -70,8 +70,8 @@ async function sceneOn(makeBackend: () => Promise<Backend>) {
 
 function sweepContract(makeBackend: () => Promise<Backend>): void {
   test('pages are read one after the other, by whichever process comes first, and what has expired is trashed', async () => {
-    await using scene = await sceneOn(makeBackend)
-    const { board, sweepers, turn, errors } = scene
+    await using setup = await setupOn(makeBackend)
+    const { board, sweepers, turn, errors } = setup
     const [one, other] = sweepers
     const names = Array.from({ length: PAGE + 20 }, (_, number) => `${number}`)
     const expiring = new Map([
@@ -89,7 +89,7 @@ function sweepContract(makeBackend: () => Promise<Backend>): void {
     expect(await one.readPage()).toBe(true)
     const trashed = async () => (await all(board.trashed())).map(({ name }) => name).sort()
     expect(await trashed()).toEqual(['3', '499'])
-    expect(scene.takeReads()).toBe(PAGE)
+    expect(setup.takeReads()).toBe(PAGE)
     expect(await one.readPage()).toBe(false)
     expect(await other.readPage()).toBe(false)
     turn(10_000)
@@ -107,8 +107,8 @@ function sweepContract(makeBackend: () => Promise<Backend>): void {
   })
 
   test('a board on which no job can expire is read every ten minutes', async () => {
-    await using scene = await sceneOn(makeBackend)
-    const { board, sweepers, turn } = scene
+    await using setup = await setupOn(makeBackend)
+    const { board, sweepers, turn } = setup
     await board.post('flow', {})
     expect(await sweepers[0].readPage()).toBe(true)
     turn(9 * 60_000)
@@ -118,8 +118,8 @@ function sweepContract(makeBackend: () => Promise<Backend>): void {
   })
 
   test('claimed jobs stay, and so do the reserved jobs of an owner that lives', async () => {
-    await using scene = await sceneOn(makeBackend)
-    const { backend, board, sweepers, turn } = scene
+    await using setup = await setupOn(makeBackend)
+    const { backend, board, sweepers, turn } = setup
     const claimed = await board.post('flow', {}, { name: 'claimed', expiresAfter: '1m' })
     await board.claim(claimed)
     const { posting } = (await readAll(backend)).find((job) => job.posting.name === 'claimed') ?? {}
@@ -133,14 +133,14 @@ function sweepContract(makeBackend: () => Promise<Backend>): void {
   })
 
   test('a record that somebody has damaged begins the sweep again', async () => {
-    await using scene = await sceneOn(makeBackend)
-    const { board, backend, sweepers } = scene
+    await using setup = await setupOn(makeBackend)
+    const { board, backend, sweepers } = setup
     const job = await board.post('flow', {}, { expiresAfter: 1 })
     await backend.records.write({
       changes: [{ kind: 'sweep', id: 'expiry', revision: undefined, bytes: Buffer.from('x') }],
       posts: [],
     })
-    scene.turn(1_000)
+    setup.turn(1_000)
     expect(await sweepers[0].readPage()).toBe(true)
     expect((await all(board.trashed())).map(({ uuid }) => uuid)).toEqual([job.uuid])
     expect(await sweepers[0].readPage()).toBe(false)

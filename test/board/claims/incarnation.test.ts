@@ -9,7 +9,7 @@ function backendOf(shown: Entity[]): Backend {
 }
 
 /** An incarnation on a clock that the test sets, with the entities it shows. */
-function scene() {
+function setup() {
   const shown: Entity[] = []
   const now = { monotonic: 0, wall: 0 }
   const incarnation = new Incarnation({
@@ -34,7 +34,7 @@ function scene() {
 }
 
 test('an incarnation outlives a session that its store has ended', async () => {
-  const { incarnation, pass } = scene()
+  const { incarnation, pass } = setup()
   incarnation.start()
   const { id } = incarnation
   pass(4_999)
@@ -48,7 +48,7 @@ test.each([
   ['stood still for half of the timeout', { monotonic: 5_000, wall: 5_000 }],
   ['was on a machine that was suspended', { monotonic: 10, wall: 60_000 }],
 ])('an incarnation ends with a session that was lost while its process %s', async (_, passed) => {
-  const { incarnation, shown, now } = scene()
+  const { incarnation, shown, now } = setup()
   incarnation.start()
   const { id } = incarnation
   Object.assign(now, passed)

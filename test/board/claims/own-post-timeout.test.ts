@@ -18,7 +18,7 @@ describe('the time limit of a job that its poster claims', () => {
   afterEach(() => void vi.useRealTimers())
 
   /** A board that is not viewed yet, on a slow backend, and one beside it whose job holds the disk. */
-  async function openScene() {
+  async function openSetup() {
     const name = randomUUID()
     const backend = new SlowBackend(name)
     const board = new JobBoard(backend, { who: 'slow' })
@@ -48,94 +48,94 @@ describe('the time limit of a job that its poster claims', () => {
   }
 
   test('includes the time until the view is open: the wait for its turn has only what is left', async () => {
-    await using scene = await openScene()
-    const listing = scene.backend.stop('list', 'after')
-    scene.begin()
+    await using setup = await openSetup()
+    const listing = setup.backend.stop('list', 'after')
+    setup.begin()
     await listing.there
-    expect(await scene.outcomeAfter(600)).toBeUndefined()
+    expect(await setup.outcomeAfter(600)).toBeUndefined()
     listing.release()
-    expect(await scene.outcomeAfter(399)).toBeUndefined()
-    expect(await scene.outcomeAfter(1)).toBeInstanceOf(Timeout)
-    expect(await scene.trash()).toEqual(['mine'])
+    expect(await setup.outcomeAfter(399)).toBeUndefined()
+    expect(await setup.outcomeAfter(1)).toBeInstanceOf(Timeout)
+    expect(await setup.trash()).toEqual(['mine'])
   })
 
   test('ends also the wait for a view that does not open', async () => {
-    await using scene = await openScene()
-    const listing = scene.backend.stop('list', 'before')
-    scene.begin()
+    await using setup = await openSetup()
+    const listing = setup.backend.stop('list', 'before')
+    setup.begin()
     await listing.there
-    expect(await scene.outcomeAfter(TIMEOUT_MS - 1)).toBeUndefined()
-    expect(await scene.outcomeAfter(1)).toBeInstanceOf(Timeout)
-    expect(await scene.trash()).toEqual(['mine'])
+    expect(await setup.outcomeAfter(TIMEOUT_MS - 1)).toBeUndefined()
+    expect(await setup.outcomeAfter(1)).toBeInstanceOf(Timeout)
+    expect(await setup.trash()).toEqual(['mine'])
     listing.release()
   })
 
   test('does not begin anew when a claim is refused', async () => {
-    await using scene = await openScene()
-    const { backend } = scene
+    await using setup = await openSetup()
+    const { backend } = setup
     const claim = backend.stop('claim', 'before')
-    scene.begin({})
+    setup.begin({})
     await claim.there
     let refused = 0
     backend.claims.claim = async (choices) => {
       refused += 1
       return choices.map(() => ({ error: new Unclaimable('somebody who cannot be seen holds its resource') }))
     }
-    expect(await scene.outcomeAfter(600)).toBeUndefined()
+    expect(await setup.outcomeAfter(600)).toBeUndefined()
     claim.release(new Unclaimable('another was faster'))
-    expect(await scene.outcomeAfter(399)).toBeUndefined()
+    expect(await setup.outcomeAfter(399)).toBeUndefined()
     expect(refused).toBeGreaterThan(0)
-    expect(await scene.outcomeAfter(1)).toBeInstanceOf(Timeout)
-    expect(await scene.trash()).toEqual(['mine'])
+    expect(await setup.outcomeAfter(1)).toBeInstanceOf(Timeout)
+    expect(await setup.trash()).toEqual(['mine'])
   })
 
   test('does not take away a claim that was requested within it, when its answer comes a moment later', async () => {
-    await using scene = await openScene()
-    const { holder, backend } = scene
-    scene.begin()
-    expect(await scene.outcomeAfter(600)).toBeUndefined()
+    await using setup = await openSetup()
+    const { holder, backend } = setup
+    setup.begin()
+    expect(await setup.outcomeAfter(600)).toBeUndefined()
     const claim = backend.stop('claim', 'after')
     await holder.consume()
     await claim.there
-    expect(await scene.outcomeAfter(800)).toBeUndefined()
+    expect(await setup.outcomeAfter(800)).toBeUndefined()
     claim.release()
-    expect(await scene.outcomeAfter(0)).toMatchObject({ run: 1, job: { name: 'mine' } })
-    expect(await scene.trash()).toEqual([])
+    expect(await setup.outcomeAfter(0)).toMatchObject({ run: 1, job: { name: 'mine' } })
+    expect(await setup.trash()).toEqual([])
   })
 
   test('is kept when no answer comes: a claim that is granted later is given up, and its job is in the trash', async () => {
-    await using scene = await openScene()
-    const { holder, backend } = scene
-    scene.begin()
-    expect(await scene.outcomeAfter(600)).toBeUndefined()
+    await using setup = await openSetup()
+    const { holder, backend } = setup
+    setup.begin()
+    expect(await setup.outcomeAfter(600)).toBeUndefined()
     const claim = backend.stop('claim', 'after')
     await holder.consume()
     await claim.there
-    expect(await scene.outcomeAfter(900)).toBeInstanceOf(Timeout)
-    expect(await scene.trash()).toEqual([])
+    expect(await setup.outcomeAfter(900)).toBeInstanceOf(Timeout)
+    expect(await setup.trash()).toEqual([])
     claim.release()
-    await scene.outcomeAfter(0)
-    expect(await scene.trash()).toEqual(['mine'])
+    await setup.outcomeAfter(0)
+    expect(await setup.trash()).toEqual(['mine'])
   })
 
   test('begins with the call: a post that is not answered in time is taken back when it is', async () => {
-    await using scene = await openScene()
-    const post = scene.backend.stop('post', 'after')
-    scene.begin()
+    await using setup = await openSetup()
+    const post = setup.backend.stop('post', 'after')
+    setup.begin()
     await post.there
-    expect(await scene.outcomeAfter(TIMEOUT_MS)).toBeUndefined()
-    expect(await scene.outcomeAfter(500)).toBeInstanceOf(Timeout)
-    expect(await scene.trash()).toEqual([])
+    expect(await setup.outcomeAfter(TIMEOUT_MS)).toBeUndefined()
+    expect(await setup.outcomeAfter(500)).toBeInstanceOf(Timeout)
+    expect(await setup.trash()).toEqual([])
     post.release()
-    await scene.outcomeAfter(0)
-    expect(await scene.trash()).toEqual(['mine'])
+    await setup.outcomeAfter(0)
+    expect(await setup.trash()).toEqual(['mine'])
   })
 
   test('of an owner that dies before its turn: nobody else runs the job, and it goes to the trash a minute later', async () => {
-    await using scene = await openScene()
-    const { board, other, holder } = scene
-    scene.begin({ ...DISK, timeout: '2h' })
-    expect(await scene.outcomeAfter(600)).toBeUndefined()
+    await using setup = await openSetup()
+    const { board, other, holder } = setup
+    setup.begin({ ...DISK, timeout: '2h' })
+    expect(await setup.outcomeAfter(600)).toBeUndefined()
     await board.close()
     await holder.consume()
     const claims: string[] = []
@@ -143,17 +143,17 @@ describe('the time limit of a job that its poster claims', () => {
       ([claim]) => claims.push(claim.job.name),
       () => undefined,
     )
-    await scene.outcomeAfter(30_000)
-    expect(await scene.trash()).toEqual([])
-    await scene.outcomeAfter(60_000)
-    expect(await scene.trash()).toEqual(['mine'])
-    await scene.outcomeAfter(3_600_000)
+    await setup.outcomeAfter(30_000)
+    expect(await setup.trash()).toEqual([])
+    await setup.outcomeAfter(60_000)
+    expect(await setup.trash()).toEqual(['mine'])
+    await setup.outcomeAfter(3_600_000)
     await claiming
     expect(claims).toEqual([])
     const [trashed] = await all(other.trashed())
     if (!trashed) throw new Error('it is in the trash')
     await other.restore(trashed)
-    await scene.outcomeAfter(120_000)
+    await setup.outcomeAfter(120_000)
     expect((await other.claimNext())[0].job.name).toBe('mine')
   })
 })

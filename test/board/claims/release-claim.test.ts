@@ -25,7 +25,7 @@ class OvertakenBackend extends MemoryBackend {
   }
 }
 
-async function scene(options: { readonly onOwnerLost?: 'fail' } = {}) {
+async function setup(options: { readonly onOwnerLost?: 'fail' } = {}) {
   const name = randomUUID()
   const at = () => ({ uri: `memory:${name}`, space: memorySpace(name) })
   const backend = new OvertakenBackend(at())
@@ -47,14 +47,14 @@ test.each([
   ['was consumed', (claim: Claim) => claim.consume()],
   ['was trashed', (claim: Claim) => claim.trash()],
 ] as const)('a job that %s has left the board', async (_, end) => {
-  await using at = await scene()
+  await using at = await setup()
   const refused = await rejectionOf(at.release(end))
   expect(refused).toBeInstanceOf(NotFound)
   expect(String(refused)).toMatch(/it has left the board/)
 })
 
 test('a job that was given back is unclaimed, and its attempt is that of its owner', async () => {
-  await using at = await scene()
+  await using at = await setup()
   const refused = await rejectionOf(at.release((claim) => claim.abandon({ reason: 'shutdown' })))
   expect(refused).toBeInstanceOf(NotFound)
   expect(String(refused)).toMatch(/is unclaimed, so there is no claim to release/)
@@ -63,14 +63,14 @@ test('a job that was given back is unclaimed, and its attempt is that of its own
 })
 
 test('a job whose owner has died is unclaimed', async () => {
-  await using at = await scene()
+  await using at = await setup()
   const refused = await rejectionOf(at.release(() => at.owner.close()))
   expect(refused).toBeInstanceOf(NotFound)
   expect(String(refused)).toMatch(/is unclaimed/)
 })
 
 test('the next claim of the job is not released', async () => {
-  await using at = await scene()
+  await using at = await setup()
   let next: Claim | undefined
   const refused = await rejectionOf(
     at.release(async (claim) => {
@@ -85,7 +85,7 @@ test('the next claim of the job is not released', async () => {
 })
 
 test('a job that must not survive its owner is never claimable in between', async () => {
-  await using at = await scene({ onOwnerLost: 'fail' })
+  await using at = await setup({ onOwnerLost: 'fail' })
   const events: string[] = []
   using _view = await at.owner.view()
   for (const kind of ['claimed', 'trashed'] as const) at.owner.on(kind, () => events.push(kind))

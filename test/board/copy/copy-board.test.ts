@@ -27,7 +27,7 @@ import { TYPESCRIPT } from '../../support/typescript.ts'
 import { usual as test, testRows } from '../../variant.ts'
 import { namesOn } from '../jobs.ts'
 import { withRole } from '../override-role.ts'
-import { fill, picture } from './scene.ts'
+import { fill, picture } from './full-board.ts'
 
 const signal = new AbortController().signal
 

@@ -1,6 +1,5 @@
 /** The limits are followed as long as somebody uses them. */
 import { expect, test } from 'vitest'
-import { ALL_CAPABILITIES } from '../../../src/board/contract/index.ts'
 import { LimitBook } from '../../../src/board/limits/limit-book.ts'
 import { createDeferred } from '../../../src/core/async/abort.ts'
 import { NotConnected } from '../../../src/core/errors.ts'
@@ -13,7 +12,7 @@ function bookOf({ reading = async () => undefined }: { reading?: () => Promise<v
   let reads = 0
   const book = new LimitBook({
     backend: fakeBackend({
-      capabilities: ALL_CAPABILITIES,
+      shared: false,
       clock: { now: () => 0 },
       limits: {
         revision: async () => {

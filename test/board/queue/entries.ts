@@ -97,7 +97,7 @@ export const everything: TakeOptions = {
 /** The names of what can be taken now; nothing is taken. */
 export function claimable(queue: ClaimQueue, options: Partial<TakeOptions> = {}): string[] {
   const places = queue.reserveNext({ ...everything, ...options })
-  queue.release(places)
+  queue.unreserve(places)
   return entryNames(places)
 }
 

@@ -25,17 +25,17 @@ const MANY = 5_000
 const CLAIMS = 50
 const AT_ONCE = 8
 
-interface Scene {
+interface Setup {
   readonly queue: ClaimQueue
   readonly count: number
 }
 
 /** @param limitsOf the keys of the job with this number */
-function sceneOf(
+function setupOf(
   ruleOf: (key: string) => LimitRule | undefined,
   limitsOf: (job: number) => string[],
   count = MANY,
-): Scene {
+): Setup {
   const entries = Array.from({ length: count }, (_, job) => createEntry({ limits: limitsOf(job) }))
   const queue = createQueue(...entries)
   queue.setLimits({ isEmpty: false, isFair: true, ruleOf }, entries)
@@ -43,7 +43,7 @@ function sceneOf(
 }
 
 /** Claims jobs as a conductor does that runs several, and ends the oldest before each further one; returns the comparisons of a claim. */
-function costPerClaim({ queue }: Scene): number {
+function costPerClaim({ queue }: Setup): number {
   const running: JobEntry[] = []
   let claims = 0
   const work = (max: number): void => {
@@ -53,7 +53,7 @@ function costPerClaim({ queue }: Scene): number {
       running.push(entry)
     }
     queue.endTrials(places)
-    queue.release(places)
+    queue.unreserve(places)
     claims += places.length
   }
   const end = (): void => {
@@ -113,6 +113,6 @@ describe('a claim beside 5,000 jobs that wait costs a few comparisons', () => {
       (job) => [`tenant/${job % 2_500}`, 'api'],
     ],
   ])('%s', (_, ruleOf, limitsOf) => {
-    expect(costPerClaim(sceneOf(ruleOf, limitsOf))).toBeLessThan(A_FEW)
+    expect(costPerClaim(setupOf(ruleOf, limitsOf))).toBeLessThan(A_FEW)
   })
 })

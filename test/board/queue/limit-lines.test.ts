@@ -51,7 +51,7 @@ describe('slots', () => {
     expect(entryNames(tried)).toEqual(['a'])
     expect(claimable(queue)).toEqual(['b'])
     queue.endTrials(tried)
-    queue.release(tried)
+    queue.unreserve(tried)
     expect(claimable(queue)).toEqual(['a', 'b'])
   })
 
@@ -136,7 +136,7 @@ describe('rules', () => {
       const tried = queue.reserveNext({ ...everything, max: 1 })
       queue.setLimits(rulesOf(after), entries)
       queue.endTrials(tried)
-      queue.release(tried)
+      queue.unreserve(tried)
       expect(claimable(queue)).toEqual(free)
     }
   })
@@ -275,7 +275,7 @@ describe('100,000 jobs of one key without room', () => {
       const [place] = queue.reserveNext({ ...everything, accept })
       expect(place?.entry).toBe(entry)
       change(queue, entry, { claimed: true })
-      if (place) queue.release([place])
+      if (place) queue.unreserve([place])
       change(queue, entry, { ended: 'COMPLETE' })
     }
     expect(looked).toBe(200)
@@ -294,7 +294,7 @@ describe('keys of a fair pattern', () => {
       started.push(place.stored.posting.name)
       change(queue, place.entry, { claimed: true })
       queue.endTrials([place])
-      queue.release([place])
+      queue.unreserve([place])
       running.push(place.entry)
       const [oldest] = running
       if (running.length >= atOnce && oldest) change(queue, oldest, { ended: 'COMPLETE' })

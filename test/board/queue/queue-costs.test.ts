@@ -37,7 +37,7 @@ function costOf(work: () => void): number {
 function claim(queue: ReturnType<typeof createQueue>, entry: JobEntry): void {
   const place = queue.reserveEntry(entry)
   change(queue, entry, { claimed: true })
-  if (place) queue.release([place])
+  if (place) queue.unreserve([place])
 }
 
 describe('with 20,000 jobs blocked on one resource', () => {
@@ -95,7 +95,7 @@ describe('a chain of claims on one resource', () => {
         const [place, ...others] = queue.reserveNext(everything)
         if (!place || others.length > 0) throw new Error('one at a time')
         change(queue, place.entry, { claimed: true })
-        queue.release([place])
+        queue.unreserve([place])
         change(queue, place.entry, { ended: 'COMPLETE' })
       }
     })

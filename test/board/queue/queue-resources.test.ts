@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { JobEntry, QueueEntry, QueueState } from '../../../src/board/model/entry.ts'
+import type { JobEntry, QueuePlace, QueueState } from '../../../src/board/model/entry.ts'
 import { ResourceLines } from '../../../src/board/queue/resource-lines.ts'
 import {
   change,
@@ -118,7 +118,7 @@ describe('a place in line is kept', () => {
     const taken = queue.reserveNext(everything)
     expect(entryNames(taken)).toEqual(['first'])
     expect(queue.reserveNext(everything)).toEqual([])
-    queue.release(taken)
+    queue.unreserve(taken)
     expect(claimable(queue)).toEqual(['first'])
   })
 
@@ -288,7 +288,7 @@ test('no job starves inside a priority: readers that keep coming do not hold a w
   const claimNext = (): string[] => {
     const places = queue.reserveNext(everything)
     for (const { entry } of places) change(queue, entry, { claimed: true })
-    queue.release(places)
+    queue.unreserve(places)
     running.push(...places.map(({ entry }) => entry))
     return entryNames(places)
   }
@@ -308,7 +308,7 @@ test('no job starves inside a priority: readers that keep coming do not hold a w
 describe('the lines of all resources', () => {
   const wants = { exclusive: ['a', 'b'], shared: ['c'] }
 
-  function placeOf(stance: QueueState): QueueEntry {
+  function placeOf(stance: QueueState): QueuePlace {
     const entry = createEntry()
     const { stored, id = '' } = entry
     if (!stored) throw new Error('it has content')
@@ -341,7 +341,7 @@ describe('the lines of all resources', () => {
   })
 
   test('notify the jobs that stand in them, and no job that has left', () => {
-    const told: [QueueEntry, boolean][] = []
+    const told: [QueuePlace, boolean][] = []
     const lines = new ResourceLines((place, passes) => told.push([place, passes]))
     const [first, second] = [placeOf('waiting'), placeOf('waiting')]
     for (const one of [first, second]) lines.enter(one)

@@ -78,7 +78,7 @@ describe('spreading', () => {
     for (let round = 0; round < 50; round += 1) {
       const places = queue.reserveNext({ ...everything, max: 3, spread: 2, random: random.next })
       expect(entryNames(places).filter((name) => Number(name) < 3).length).toBeLessThanOrEqual(1)
-      queue.release(places)
+      queue.unreserve(places)
     }
     expect(claimable(queue)).toEqual(['0', '3', '4', '5'])
   })

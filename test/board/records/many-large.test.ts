@@ -24,7 +24,7 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
     const metadata = emptyObjects(100_000)
     for (let n = 0; n < 40; n += 1) {
       const entity = { kind: 'worker', name: `large-${n}`, instance: '1', metadata }
-      await place.witness.create(`${place.path}/.entities/worker/${entity.name}`, encodeEntity(entity, 'msgpack'))
+      await place.observer.create(`${place.path}/.entities/worker/${entity.name}`, encodeEntity(entity, 'msgpack'))
     }
     await using child = await startNode(CHILD, [place.uri], { flags: ['--max-old-space-size=128'] })
     expect(await child.ended).toBe(0)
@@ -36,9 +36,9 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
     await using board = await place.open()
     await board.limits.set('large/*', { concurrency: 5 })
     const held = await board.post('flow', {}, { limits: ['large/a'] })
-    const path = `${place.path}/.records/limit/${(await place.witness.getChildren(`${place.path}/.records/limit`)).names[0]}`
+    const path = `${place.path}/.records/limit/${(await place.observer.getChildren(`${place.path}/.records/limit`)).names[0]}`
     const value = { concurrency: 5, by: 'ada', at: 0, padding: 'x'.repeat(20_000) }
-    await place.witness.setData(path, encodeRecordNode('large/*', encodePlain({ format: 1, value }, 'msgpack')))
+    await place.observer.setData(path, encodeRecordNode('large/*', encodePlain({ format: 1, value }, 'msgpack')))
     await board.limits.set('other', { concurrency: 1 })
     const [large] = await board.limits.list()
     expect(large?.error).toBeInstanceOf(InvalidPosting)

@@ -15,7 +15,7 @@ import { failureView, workView } from '../../../src/views/index.ts'
 
 const raw = (name: string): RecordKind<object> => ({ name, format: 1, parse: (value) => Object(value) })
 
-async function scene() {
+async function setup() {
   const space = new MemorySpace({ clock: systemAlarmClock })
   const board = new JobBoard(new MemoryBackend({ uri: 'memory:', space }))
   await boardInternals(board).open()
@@ -35,7 +35,7 @@ test.each<[string, object]>([
   ['a rate whose interval is endless', { rate: { limit: 1e-300, perMs: 1, burst: 1 }, by: 'w', at: 0 }],
   ['a rate that is null', { rate: null, by: 'w', at: 0 }],
 ])('a limit with %s is listed as one that cannot be read', async (_, value) => {
-  const { board, plant } = await scene()
+  const { board, plant } = await setup()
   await plant('limit', value)
   await board.limits.set('good', { concurrency: 1 })
   const [bad, good] = await board.limits.list({ waiting: true })
@@ -44,7 +44,7 @@ test.each<[string, object]>([
 })
 
 test('records that exceed the memory of a list are listed with an error, and the others with their values', async () => {
-  const { board } = await scene()
+  const { board } = await setup()
   for (const id of ['a', 'b', 'c']) await board.limits.set(id, { concurrency: 1 })
   const listed = await boardInternals(board).records.of(raw('limit')).list({ memory: 1_300 })
   expect(listed.map((record) => ('error' in record ? record.error.message : record.id))).toEqual([
@@ -54,7 +54,7 @@ test('records that exceed the memory of a list are listed with an error, and the
 })
 
 test('fields of a limit that no release knows are left out, whatever they are', async () => {
-  const { board, plant } = await scene()
+  const { board, plant } = await setup()
   await plant('limit', { rate: { limit: 1, perMs: 1, burst: 1, odd: 2n ** 60n }, by: 'w', at: 0, odd: new Date() })
   expect(await board.limits.list()).toEqual([
     { key: 'bad', rate: { limit: 1, perMs: 1, burst: 1 }, set: expect.anything() },
@@ -65,7 +65,7 @@ test.each<[string, object]>([
   ['a time after the last date', { until: 1e300, by: 'w', at: 0 }],
   ['a begin that is no number', { by: 'w', at: Number.NaN }],
 ])('a hold with %s holds its key, and hides no limit', async (_, value) => {
-  const { board, plant } = await scene()
+  const { board, plant } = await setup()
   await plant('limit-hold', value)
   await board.limits.set('good', { concurrency: 1 })
   expect((await board.limits.list()).map(({ key, held }) => [key, held?.reason])).toEqual([
@@ -84,7 +84,7 @@ test.each<[string, object]>([
     { outline: { name: 'f', version: '1', digest: 'd', requires: Array(1_001).fill('a'), nodes: [] }, at: 0 },
   ],
 ])('an outline with %s is left out, and reported once', async (_, value) => {
-  const { board, plant, reported } = await scene()
+  const { board, plant, reported } = await setup()
   await plant('outline', value)
   await boardInternals(board).publishFlows([linear('good', input(), task('work', { execute: () => 'done' }))])
   for (let look = 0; look < 2; look += 1) expect((await board.flows()).map(({ name }) => name)).toEqual(['good'])
@@ -92,7 +92,7 @@ test.each<[string, object]>([
 })
 
 test('outlines that would take more memory than a list of flows may are left out, and reported once', async () => {
-  const { board, plant, reported } = await scene()
+  const { board, plant, reported } = await setup()
   const nodes = Array.from({ length: 5_000 }, () => ({}))
   await plant('outline', { outline: { name: 'f', version: '1', digest: 'd', nodes }, at: 0 })
   await boardInternals(board).publishFlows([linear('good', input(), task('work', { execute: () => 'done' }))])
@@ -103,7 +103,7 @@ test('outlines that would take more memory than a list of flows may are left out
 })
 
 test('a flow with more than 1,000 inputs is listed without them', async () => {
-  const { board, reported } = await scene()
+  const { board, reported } = await setup()
   const requires = Array.from({ length: 1_001 }, (_, n) => `n${n}`)
   const wide = linear('wide', input<Record<string, number>>(), task('work', { requires, execute: () => 'done' }))
   await boardInternals(board).publishFlows([wide])
@@ -112,7 +112,7 @@ test('a flow with more than 1,000 inputs is listed without them', async () => {
 })
 
 test('a batch whose definition is nil is listed with its numbers, as one that cannot be read', async () => {
-  const { board, space } = await scene()
+  const { board, space } = await setup()
   const good = await board.batch({ name: 'good' })
   space.batches.create({ uuid: 'bad', bytes: encodePlain({ format: 1, value: null }, 'msgpack') })
   const views = await board.batches()
@@ -129,7 +129,7 @@ test.each<[string, object]>([
   ['an end after the last date', { endedAt: 1e300 }],
   ['runs of 64 bits', { runs: 2n ** 60n }],
 ])('a job of the history with %s is left out and reported once, and the others are listed', async (_, odd) => {
-  const { board, space } = await scene()
+  const { board, space } = await setup()
   const errors: string[] = []
   board.on('error', ({ error }) => errors.push(error.message))
   const job = { uuid: 'good', name: 'n', outcome: 'COMPLETE', who: 'w', runs: 1, postedAt: 1, endedAt: 2 } as const
@@ -153,7 +153,7 @@ test('objects in the place of texts and numbers of a posting are no schedule, no
 })
 
 test('records of one revision are decoded once, however often all are listed, and others run meanwhile', async () => {
-  const { board, plant } = await scene()
+  const { board, plant } = await setup()
   const parsed: string[] = []
   const slow: RecordKind<object> = {
     ...{ name: 'slow', format: 1 },

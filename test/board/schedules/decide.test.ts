@@ -12,7 +12,7 @@ const START = Date.parse('2026-06-01T00:00:00Z')
 
 const POLICIES: SchedulePolicies = { catchUp: 'latest', overlap: 'skip', max: 100, jitterMs: 0 }
 
-async function scene(
+async function setup(
   spec: ScheduleRecord['spec'],
   policies: Partial<SchedulePolicies> = {},
 ): Promise<{ record: ScheduleRecord; rule: Rule }> {
@@ -39,7 +39,7 @@ describe('after a weekend without a conductor', () => {
     [{ catchUp: 'all', overlap: 'allow', windowMs: 7 * DAY_MS, max: 2 }, ['07T02:30', '08T02:30'], 1],
     [{ catchUp: 'latest', windowMs: HOUR_MS }, [], 3],
   ])('%j posts what it says, and counts the rest', async (policies, due, missed) => {
-    const { record, rule } = await scene({ cron: '30 2 * * *' }, policies)
+    const { record, rule } = await setup({ cron: '30 2 * * *' }, policies)
     const friday = { ...record, cursor: at('05T02:30'), next: { nominal: at('06T02:30'), at: at('06T02:30') } }
     const decision = decide('s', friday, { rule, now: at('08T08:00') })
     expect(texts(decision?.due ?? [])).toEqual(due)
@@ -49,14 +49,14 @@ describe('after a weekend without a conductor', () => {
 })
 
 test('a monthly time is caught up for a day, whatever its period', async () => {
-  const { record, rule } = await scene({ cron: '0 0 1 * *' })
+  const { record, rule } = await setup({ cron: '0 0 1 * *' })
   const next = { nominal: START, at: START }
   expect(decide('s', { ...record, next }, { rule, now: START + 23 * HOUR_MS })?.due).toEqual([START])
   expect(decide('s', { ...record, next }, { rule, now: START + 25 * HOUR_MS })?.due).toEqual([])
 })
 
 test('a time is on time for a minute, also where nothing is caught up', async () => {
-  const { record, rule } = await scene({ every: '1h' }, { catchUp: 'none' })
+  const { record, rule } = await setup({ every: '1h' }, { catchUp: 'none' })
   const due = START + HOUR_MS
   expect(decide('s', record, { rule, now: due - 1 })).toBeUndefined()
   expect(decide('s', record, { rule, now: due + 59_000 })?.due).toEqual([due])
@@ -64,14 +64,14 @@ test('a time is on time for a minute, also where nothing is caught up', async ()
 })
 
 test('a schedule of every second that was away for a year is decided without a look at each second', async () => {
-  const { record, rule } = await scene({ every: '1s' })
+  const { record, rule } = await setup({ every: '1s' })
   const decision = decide('s', record, { rule, now: START + 365 * DAY_MS })
   expect(decision?.due).toEqual([START + 365 * DAY_MS])
   expect(decision?.skipped[0]?.count).toBeGreaterThanOrEqual(10_000)
 })
 
 test('a paused schedule, and one that has ended, decide nothing', async () => {
-  const { record, rule } = await scene({ every: '1s' })
+  const { record, rule } = await setup({ every: '1s' })
   const { next: _, ...ended } = record
   const now = START + DAY_MS
   expect(decide('s', { ...record, paused: { since: START, by: 'ada' } }, { rule, now })).toBeUndefined()
@@ -79,13 +79,13 @@ test('a paused schedule, and one that has ended, decide nothing', async () => {
 })
 
 test('no more jobs are posted than the schedule may have', async () => {
-  const { record, rule } = await scene({ every: '1h' }, { times: 2, catchUp: 'all', overlap: 'allow' })
+  const { record, rule } = await setup({ every: '1h' }, { times: 2, catchUp: 'all', overlap: 'allow' })
   const decision = decide('s', record, { rule, now: START + 5 * HOUR_MS })
   expect(decision?.due).toEqual([START + HOUR_MS, START + 2 * HOUR_MS])
 })
 
 test('a jitter delays each time by the same in every process, and never past the next one', async () => {
-  const { record, rule } = await scene({ every: '1m' }, { jitterMs: 10 * 60_000 })
+  const { record, rule } = await setup({ every: '1m' }, { jitterMs: 10 * 60_000 })
   const delays = new Set<number>()
   for (let cursor = START; cursor < START + HOUR_MS; cursor += 60_000) {
     const next = planNext('s', record.policies, { rule, cursor })
@@ -121,7 +121,7 @@ test('whenever it is looked at, each time is decided once, in order, and none is
       fc.integer({ min: 0, max: 600_000 }),
       fc.array(fc.integer({ min: 1, max: 3 * 86_400 }), { minLength: 1, maxLength: 20 }),
       async (cron, catchUp, jitterMs, waits) => {
-        const { record: first, rule } = await scene({ cron, zone: 'Europe/Berlin' }, { catchUp, jitterMs })
+        const { record: first, rule } = await setup({ cron, zone: 'Europe/Berlin' }, { catchUp, jitterMs })
         let record = first
         let now = START
         const posted: number[] = []
@@ -157,7 +157,7 @@ describe('after more times than are counted one by one', () => {
     [{ catchUp: 'latest', max: 1 }, 1],
     [{ catchUp: 'none' }, 1],
   ])('%j posts the newest, and says that others were missed', async (policies, due) => {
-    const { record, rule } = await scene({ every: '1s' }, policies)
+    const { record, rule } = await setup({ every: '1s' }, policies)
     const now = START + HOURS * HOUR_MS
     const decision = decide('s', record, { rule, now })
     expect(decision?.due).toHaveLength(due)
@@ -169,7 +169,7 @@ describe('after more times than are counted one by one', () => {
   })
 
   test('a time whose jitter is not over is not posted early', async () => {
-    const { record, rule } = await scene({ every: '10s' }, { catchUp: 'all', overlap: 'allow', jitterMs: 9_000 })
+    const { record, rule } = await setup({ every: '10s' }, { catchUp: 'all', overlap: 'allow', jitterMs: 9_000 })
     for (const extra of [0, 1_500, 4_500, 8_500]) {
       const now = START + 40 * HOUR_MS + extra
       for (const nominal of decide('s', record, { rule, now })?.due ?? [])

@@ -15,7 +15,7 @@ const STEPS = ['before the cancel', 'after the cancel', 'before the write', 'aft
 type Step = (typeof STEPS)[number]
 
 /** A board with a schedule that is due in an hour, and processes that fire it. */
-async function scene(overlap: Overlap, options: ScheduleOptions = {}) {
+async function setup(overlap: Overlap, options: ScheduleOptions = {}) {
   const board = await openBoard('memory:')
   onTestFinished(() => board.close())
   await board.schedules.put(schedule('s', { every: '1h' }, 'report', {}, { overlap, ...options }))
@@ -80,7 +80,7 @@ test.each(
     STEPS.map((step) => [overlap, step] as const),
   ),
 )('%s: a process that dies %s leaves no time undecided, and none is posted twice', async (overlap, diesAt) => {
-  const { read, fireAt, posted, start } = await scene(overlap)
+  const { read, fireAt, posted, start } = await setup(overlap)
   const times = [start, start + HOUR_MS, start + 2 * HOUR_MS]
   for (const now of times) {
     await fireAt(now, { diesAt }).catch((error: unknown) => {
@@ -100,7 +100,7 @@ test.each(
 })
 
 test('of ten processes that fire the same record at once, one posts', async () => {
-  const { read, fireAt, posted, start } = await scene('skip')
+  const { read, fireAt, posted, start } = await setup('skip')
   const record = await read()
   const fired = await Promise.all(Array.from({ length: 10 }, () => fireAt(start, { record })))
   expect(fired.filter((each) => each !== undefined)).toHaveLength(1)
@@ -108,7 +108,7 @@ test('of ten processes that fire the same record at once, one posts', async () =
 })
 
 test('a change between the look and the write refuses the firing', async () => {
-  const { read, fireAt, posted, start } = await scene('skip')
+  const { read, fireAt, posted, start } = await setup('skip')
   const before = await read()
   await fireAt(start)
   expect(await fireAt(start, { record: before })).toBeUndefined()
@@ -116,7 +116,7 @@ test('a change between the look and the write refuses the firing', async () => {
 })
 
 test('a job that the board refuses is skipped with the reason, and the next time comes', async () => {
-  const { board, read, fireAt, posted, start } = await scene('allow')
+  const { board, read, fireAt, posted, start } = await setup('allow')
   const record = await read()
   const broken = { ...record, value: { ...record.value, job: { ...record.value.job, maxAttempts: 0 } } }
   const fired = await fireAt(start, { record: broken })
@@ -131,7 +131,7 @@ test('a job that the board refuses is skipped with the reason, and the next time
 })
 
 test('a skipped time is none of the jobs after which a schedule ends', async () => {
-  const { fireAt, read, start, posted } = await scene('skip', { times: 2 })
+  const { fireAt, read, start, posted } = await setup('skip', { times: 2 })
   await fireAt(start)
   await fireAt(start + HOUR_MS)
   expect((await read()).value).toMatchObject({ counts: { fired: 1, skipped: { overlap: 1 } } })
@@ -140,7 +140,7 @@ test('a skipped time is none of the jobs after which a schedule ends', async () 
 })
 
 test('a job knows the previous one after any number of skipped times', async () => {
-  const { fireAt, read, start, end } = await scene('skip')
+  const { fireAt, read, start, end } = await setup('skip')
   await fireAt(start)
   for (let hour = 1; hour <= 12; hour += 1) await fireAt(start + hour * HOUR_MS)
   expect((await read()).value.recent.every(({ skipped }) => skipped === 'overlap')).toBe(true)

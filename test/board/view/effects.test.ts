@@ -1,7 +1,8 @@
 /** Effects of changes are carried out in order, also when a listener causes further changes. */
 import { setImmediate as turn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { LiveView, type ViewListener } from '../../../src/board/view/live-view.ts'
+import type { ViewListener } from '../../../src/board/view/effects.ts'
+import { LiveView } from '../../../src/board/view/live-view.ts'
 import { fakeBackend } from '../override-role.ts'
 
 test('a change that a listener causes is emitted after the changes before it', async () => {

@@ -120,7 +120,7 @@ test('a window that grows for a caller keeps to its bytes while postings keep ar
   await view.whenSettled()
   isBusyBoard = true
   // A call during the last read waits for it and reads nothing on.
-  while (early.size === 0) await view.readOn()
+  while (early.size === 0) await view.extent.readOn()
   while (early.size < 200) await turn()
   await view.whenSettled()
   expect(failures).toEqual([])

@@ -12,7 +12,7 @@ const DISK: { readonly resources: Resources } = { resources: { exclusive: ['disk
 const NEW = { kind: 'conductor', name: 'new', metadata: { flows: ['young'], versions: { young: ['1.0'] } } }
 const OLD = { kind: 'conductor', name: 'old', metadata: { flows: ['old', 'young'] } }
 
-interface Scene {
+interface Setup {
   readonly clock: ManualClock
   /** Posts and shows conductors; never claims. */
   readonly poster: JobBoard
@@ -21,7 +21,7 @@ interface Scene {
   pass(time: Duration): Promise<void>
 }
 
-async function scene(): Promise<Scene> {
+async function setup(): Promise<Setup> {
   const clock = new ManualClock()
   const place = memoryTestBackend({ clock })
   const boards: JobBoard[] = []
@@ -53,7 +53,7 @@ async function claimable(board: JobBoard): Promise<string[]> {
 }
 
 /** Posts an old job, and a young one behind it; the board has begun to claim. */
-async function blocked({ poster, open }: Scene, options: BoardOptions = {}): Promise<JobBoard> {
+async function blocked({ poster, open }: Setup, options: BoardOptions = {}): Promise<JobBoard> {
   const board = await open(options)
   await poster.post('old', {}, { name: 'old', ...DISK })
   await poster.post('young', {}, { name: 'young', ...DISK })
@@ -62,7 +62,7 @@ async function blocked({ poster, open }: Scene, options: BoardOptions = {}): Pro
 }
 
 test('a flow that no conductor knows blocks for an hour, and is reported then, once', async () => {
-  const place = await scene()
+  const place = await setup()
   await place.poster.registerEntity(NEW)
   const board = await blocked(place)
   const reported = vi.fn()
@@ -77,7 +77,7 @@ test('a flow that no conductor knows blocks for an hour, and is reported then, o
 })
 
 test('a caller that waits for a job is woken when its time has come', async () => {
-  const place = await scene()
+  const place = await setup()
   await place.poster.registerEntity(NEW)
   const board = await blocked(place, { unacceptedAfter: '10m' })
   const waiting = board.claimNext({ accept: ({ name }) => name === 'young' })
@@ -86,7 +86,7 @@ test('a caller that waits for a job is woken when its time has come', async () =
 })
 
 test('a flow that a conductor knows blocks for as long as one lives, and for as long again', async () => {
-  const place = await scene()
+  const place = await setup()
   await place.poster.registerEntity(NEW)
   const old = await place.poster.registerEntity(OLD)
   const board = await blocked(place)
@@ -101,7 +101,7 @@ test('a flow that a conductor knows blocks for as long as one lives, and for as 
 })
 
 test('also a version counts, and a conductor that says nothing of its flows knows all', async () => {
-  const place = await scene()
+  const place = await setup()
   await place.poster.registerEntity(NEW)
   const board = await place.open()
   await place.poster.post('young', {}, { name: 'old', details: { version: '2.0' }, ...DISK })
@@ -115,7 +115,7 @@ test('also a version counts, and a conductor that says nothing of its flows know
 })
 
 test('a conductor that comes makes it block again, and its going counts from anew', async () => {
-  const place = await scene()
+  const place = await setup()
   await place.poster.registerEntity(NEW)
   const board = await blocked(place)
   await place.pass('1h')
@@ -132,7 +132,7 @@ test('a conductor that comes makes it block again, and its going counts from ane
 })
 
 test('a claim of one of its jobs proves that a conductor takes them', async () => {
-  const place = await scene()
+  const place = await setup()
   await place.poster.registerEntity(NEW)
   const [board, loop] = await Promise.all([place.open(), place.open()])
   for (const name of ['old', 'later']) await place.poster.post('old', {}, { name, ...DISK })
@@ -146,7 +146,7 @@ test('a claim of one of its jobs proves that a conductor takes them', async () =
 })
 
 test('where there are no conductors nothing is known to be missing', async () => {
-  const place = await scene()
+  const place = await setup()
   const board = await blocked(place)
   for (let hour = 0; hour < 3; hour++) await place.pass('1h')
   expect(await claimable(board)).toEqual([])
@@ -157,7 +157,7 @@ test('where there are no conductors nothing is known to be missing', async () =>
 })
 
 test('a process that has just begun lets the others come for a minute, and then goes by how long the job has waited', async () => {
-  const place = await scene()
+  const place = await setup()
   await place.poster.registerEntity(NEW)
   await place.poster.post('old', {}, { name: 'old', ...DISK })
   await place.poster.post('young', {}, { name: 'young', ...DISK })
@@ -171,7 +171,7 @@ test('a process that has just begun lets the others come for a minute, and then 
 })
 
 test('a job that rests does not wait: its time counts from the end of its delay', async () => {
-  const place = await scene()
+  const place = await setup()
   await place.poster.registerEntity(NEW)
   await place.poster.post('old', {}, { name: 'old', priority: 'HIGH', delay: '2h', ...DISK })
   await place.poster.post('young', {}, { name: 'young', ...DISK })
@@ -186,7 +186,7 @@ test('a job that rests does not wait: its time counts from the end of its delay'
 })
 
 test('with 0 it blocks only until the conductors were looked at', async () => {
-  const place = await scene()
+  const place = await setup()
   await place.poster.registerEntity(NEW)
   const board = await blocked(place, { unacceptedAfter: 0 })
   await place.pass(0)
@@ -196,7 +196,7 @@ test('with 0 it blocks only until the conductors were looked at', async () => {
 test('no change reads conductors, and who only posts, looks and listens to the usual events never does', async () => {
   const entities = vi.spyOn(MemoryEntities.prototype, 'list')
   onTestFinished(() => entities.mockRestore())
-  const place = await scene()
+  const place = await setup()
   await place.poster.registerEntity(NEW)
   await place.poster.registerEntity(OLD)
   place.poster.on('claimed', () => undefined)
@@ -214,7 +214,7 @@ test('no change reads conductors, and who only posts, looks and listens to the u
 })
 
 test('what a job waits for says that no conductor knows the flow before it, and when that ends', async () => {
-  const place = await scene()
+  const place = await setup()
   await place.poster.registerEntity(NEW)
   const board = await blocked(place)
   const [old, young] = await all(board.jobs())
@@ -238,7 +238,7 @@ test('what a job waits for says that no conductor knows the flow before it, and 
 })
 
 test('conductors that cannot be read are asked again', async () => {
-  const place = await scene()
+  const place = await setup()
   await place.poster.registerEntity(NEW)
   const board = await blocked(place)
   const errors: Error[] = []

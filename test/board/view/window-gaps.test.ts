@@ -117,7 +117,7 @@ describe('while a long board is listed', () => {
     await view.whenSettled()
     const entry = view.addOwnPost({ ...stored(9, { delay: 3_600_000 }), writtenAt: Date.now() }, view)
     using _reserved = view.queue.reserve(entry)
-    using _held = await view.pin(entry)
+    using _held = await view.extent.pin(entry)
     await view.whenSettled()
     view.resync()
     await view.whenSettled()
@@ -156,7 +156,7 @@ describe('a window of few bytes', () => {
     await view.whenSettled()
     expect(view.queue.bytes).toBeLessThanOrEqual(1_000)
     expect(idsIn(view)).toContain('job1')
-    expect(view.isWholeBoard).toBe(false)
+    expect(view.extent.isWholeBoard).toBe(false)
   })
 
   test('reads on in parts that fit, for one who finds nothing in it to claim', async () => {
@@ -172,9 +172,9 @@ describe('a window of few bytes', () => {
     backend.jobs.read = async (ids) => heavy(ids)
     view.resync()
     await view.whenSettled()
-    while (await view.readOn());
+    while (await view.extent.readOn());
     expect(idsIn(view)).toHaveLength(12)
-    expect(view.isWholeBoard).toBe(true)
+    expect(view.extent.isWholeBoard).toBe(true)
     expect(Math.max(...limits)).toBeLessThanOrEqual(3)
   })
 })
@@ -198,7 +198,7 @@ test('without a connection the window is read once, and again after the next lis
   view.evaluate()
   await turn()
   expect(asked).toBe(1)
-  expect(await view.readOn()).toBe(false)
+  expect(await view.extent.readOn()).toBe(false)
   Object.assign(sections, { range })
   view.resync()
   await view.whenSettled()

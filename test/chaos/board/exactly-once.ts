@@ -1,6 +1,6 @@
 /**
  * Many jobs, several owners; some of them are killed, one is stopped for longer than its session and goes on. Nobody's
- * board is asked what happened: the owners write down what they do, and a witness of the backend's own sees every job go.
+ * board is asked what happened: the owners write down what they do, and an observer of the backend's own sees every job go.
  */
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -156,7 +156,7 @@ async function onRedis(): Promise<LongPlace> {
     copy: async (uuid, copies) => {
       for (let done = 0; done < copies; done += STEP) {
         const many = String(Math.min(STEP, copies - done))
-        await place.witness.call('eval', COPY, '1', place.key(''), uuid, many, String(done))
+        await place.observer.call('eval', COPY, '1', place.key(''), uuid, many, String(done))
       }
     },
     [Symbol.asyncDispose]: async () => {

@@ -36,7 +36,7 @@ async function goneCounter(path: string): Promise<RemovalCounter & AsyncDisposab
         }
         if (gone.size >= wanted) enough.resolve()
       },
-      gap: () => missed.push('the witness was not connected all the time'),
+      gap: () => missed.push('the observer was not connected all the time'),
     },
   )
   return {

@@ -15,7 +15,7 @@ test('every job on Redis is consumed exactly once', async () => {
   await everyJobOnce({ poster, ownersUri: `${place.uri}&ttl=4s`, gone })
   expect(await place.jobIds()).toEqual([])
   expect(await place.trashIds()).toEqual([])
-  for (const key of ['rows', 'order', 'held']) expect(await place.witness.exists(place.key(key)), key).toBe(0)
+  for (const key of ['rows', 'order', 'held']) expect(await place.observer.exists(place.key(key)), key).toBe(0)
 })
 
 /** Hears what is published: every change, with how many there have been. */

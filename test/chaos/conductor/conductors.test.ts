@@ -42,18 +42,18 @@ test('every job is done exactly once, no run overlaps with one that it excludes,
   await using server = await startZooKeeper({ tickTime: 500 })
   await using ledger = await Ledger.start()
   await using board = await openBoard(`zookeeper://${server.hosts}${PATH}?tick=500ms`)
-  await using scene = new Scene({ server, persistence: `directory:${join(folder, 'logbooks')}`, ledger: ledger.url })
-  await scene.open()
+  await using setup = new Setup({ server, persistence: `directory:${join(folder, 'logbooks')}`, ledger: ledger.url })
+  await setup.open()
   const posting: Promise<Job>[] = []
   for (let n = 0; n < JOBS; n += 1) posting.push(board.post('visit', { n, ...wants(n) }, { resources: wants(n) }))
   const posted = await Promise.all(posting)
   const done = ledger.reached(JOBS)
   const random = randomly()
-  await scene.suffer({ until: done, random })
-  console.log(`conductors: seed ${random.seed}, ${JSON.stringify(scene.faults)}, ${JSON.stringify(ledger.counts)}`)
+  await setup.suffer({ until: done, random })
+  console.log(`conductors: seed ${random.seed}, ${JSON.stringify(setup.faults)}, ${JSON.stringify(ledger.counts)}`)
   // The last fault can hit the owner of a job that the ledger has as done, before it settles: another one takes it over.
   await Promise.all(posted.map((job) => job.wait()))
-  await scene.drain()
+  await setup.drain()
   for await (const job of board.jobs({ ensureFresh: true })) throw new Error(`${job} is on the board still`)
   for await (const trashed of board.trashed()) throw new Error(`${trashed.uuid} is in the trash: ${trashed.reason}`)
   expect(ledger.wrong).toEqual([])
@@ -67,23 +67,23 @@ function wants(n: number): { exclusive: string[]; shared: string[] } {
   return { exclusive: [`account ${n % ACCOUNTS}`], shared: ['book'] }
 }
 
-class Scene implements AsyncDisposable {
+class Setup implements AsyncDisposable {
   readonly faults: Record<Fault, number> = { kill: 0, stop: 0, partition: 0, 'restart the server': 0 }
   readonly #at: { server: ZooKeeperServer; persistence: string; ledger: string }
-  readonly #witness: ZooKeeper
+  readonly #observer: ZooKeeper
   readonly #gone = new Map<string, () => void>()
   #members: Member[] = []
   #started = 0
 
   constructor(at: { server: ZooKeeperServer; persistence: string; ledger: string }) {
     this.#at = at
-    this.#witness = new ZooKeeper({ hosts: at.server.hosts, tick: '500ms' })
+    this.#observer = new ZooKeeper({ hosts: at.server.hosts, tick: '500ms' })
   }
 
   async open(): Promise<void> {
-    await this.#witness.connect()
+    await this.#observer.connect()
     const look = () => void this.#look()
-    await this.#witness.watch(PATH, { mode: 'recursive' }, { events: look, gap: look })
+    await this.#observer.watch(PATH, { mode: 'recursive' }, { events: look, gap: look })
     this.#members = await Promise.all(Array.from({ length: CONDUCTORS }, () => this.#start()))
   }
 
@@ -112,7 +112,7 @@ class Scene implements AsyncDisposable {
     for (const { process } of this.#members) process.signal('SIGCONT')
     await Promise.all(this.#members.map(({ process }) => process[Symbol.asyncDispose]()))
     await Promise.all(this.#members.map(({ proxy }) => proxy.close()))
-    await this.#witness.close()
+    await this.#observer.close()
   }
 
   async #start(): Promise<Member> {
@@ -162,7 +162,7 @@ class Scene implements AsyncDisposable {
   async #look(): Promise<void> {
     for (const [name, tell] of this.#gone) {
       const path = `${PATH}/.entities/conductor/${encodeURIComponent(name)}`
-      const there = await this.#witness.exists(path).catch(() => 'nobody knows')
+      const there = await this.#observer.exists(path).catch(() => 'nobody knows')
       if (there === undefined || there === null) tell()
     }
   }

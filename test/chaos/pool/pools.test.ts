@@ -13,7 +13,7 @@ import { count } from '../../support/counts.ts'
 import { randomly } from '../../support/random.ts'
 import { startZooKeeper } from '../../support/zookeeper.ts'
 import { Attempts } from './attempts.ts'
-import { FAULTS, PATH, PoolScene } from './scene.ts'
+import { FAULTS, PATH, PoolSetup } from './pool-setup.ts'
 
 const JOBS = count({ test: 60, long: 20_000 })
 const MOST_FAULTS = count({ test: FAULTS.length, long: Number.POSITIVE_INFINITY })
@@ -36,8 +36,8 @@ test('each isolated job is done once, whatever happens to conductors and their c
   await using server = await startZooKeeper({ tickTime: 500 })
   await using board = await openBoard(`zookeeper://${server.hosts}${PATH}?tick=500ms`)
   const attempts = new Attempts(folder)
-  await using scene = new PoolScene({ server, folder })
-  await scene.open(count({ test: 2, long: 3 }))
+  await using setup = new PoolSetup({ server, folder })
+  await setup.open(count({ test: 2, long: 3 }))
   const posting: Promise<Job>[] = []
   for (let n = 0; n < JOBS; n += 1) {
     const poison = n % POISON_EVERY === 0 ? (POISONS[(n / POISON_EVERY) % POISONS.length] ?? '') : ''
@@ -55,10 +55,10 @@ test('each isolated job is done once, whatever happens to conductors and their c
   // A fault that fails the test closes the board, which ends these waits, too.
   settled.catch(() => undefined)
   const random = randomly()
-  await scene.suffer({ until: settled, random, faults: FAULTS, most: MOST_FAULTS })
-  console.log(`pools: seed ${random.seed}, ${JSON.stringify(scene.faults)}, alive at expiry ${scene.aliveAtExpiry}`)
+  await setup.suffer({ until: settled, random, faults: FAULTS, most: MOST_FAULTS })
+  console.log(`pools: seed ${random.seed}, ${JSON.stringify(setup.faults)}, alive at expiry ${setup.aliveAtExpiry}`)
   expect(new Set(await settled)).toEqual(new Set(['COMPLETE']))
-  await scene.drain()
+  await setup.drain()
   const summary = attempts.summarize(JOBS)
   console.log(`pools: ${JSON.stringify(summary.counts)}`)
   expect(summary.living).toEqual([])
@@ -66,5 +66,5 @@ test('each isolated job is done once, whatever happens to conductors and their c
   for await (const trashed of board.trashed()) throw new Error(`${trashed.uuid} is in the trash: ${trashed.reason}`)
   expect(summary.overlaps).toEqual([])
   expect(summary.notOnce).toEqual([])
-  expect(attempts.wronglyCharged({ killed: scene.killed })).toEqual([])
+  expect(attempts.wronglyCharged({ killed: setup.killed })).toEqual([])
 })

@@ -34,12 +34,12 @@ export class WriteLog {
   }
 
   /** What is not as it was told to be. */
-  async contradictions(witness: ZooKeeper): Promise<string[]> {
-    await caughtUp(witness, this.#folder)
-    const there = new Set((await witness.getChildren(this.#folder)).names)
+  async contradictions(observer: ZooKeeper): Promise<string[]> {
+    await caughtUp(observer, this.#folder)
+    const there = new Set((await observer.getChildren(this.#folder)).names)
     const found: string[] = []
     for (const [name, line] of this.#lines) {
-      const { data } = there.has(name) ? await witness.getData(`${this.#folder}/${name}`) : { data: undefined }
+      const { data } = there.has(name) ? await observer.getData(`${this.#folder}/${name}`) : { data: undefined }
       const value = data && String(Buffer.from(data))
       const wrong = contradiction(line, { there: there.has(name), value })
       if (wrong) found.push(`${this.#folder}/${name}: ${wrong} ${JSON.stringify({ line, value })}`)

@@ -3,7 +3,7 @@ import type { WatchEvent, ZooKeeper } from '../../../src/zookeeper/index.ts'
 
 export interface TreeSnapshot {
   /** Paths that are in one and not in the other, when everything that happened so far has been told. */
-  differences(witness: ZooKeeper): Promise<Differences>
+  differences(observer: ZooKeeper): Promise<Differences>
 }
 
 export interface Differences {
@@ -44,10 +44,10 @@ export async function watchTree(client: ZooKeeper, path: string, folders: readon
   await client.watch(path, { mode: 'recursive' }, { events, gap: list })
   list()
   return {
-    differences: async (witness) => {
+    differences: async (observer) => {
       const real = new Set<string>()
       for (const folder of folders) {
-        for (const name of (await witness.getChildren(folder)).names) real.add(`${folder}/${name}`)
+        for (const name of (await observer.getChildren(folder)).names) real.add(`${folder}/${name}`)
       }
       await caughtUp(client, path)
       await listing

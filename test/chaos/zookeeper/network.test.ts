@@ -28,7 +28,7 @@ describe.skipIf(!zookeeperHosts).concurrent('a connection on which', () => {
   ] as const)('%s is given up, and the session goes on over the next one', async (_, mode, written) => {
     await using proxy = await proxied()
     await using client = await connected({ hosts: proxy.hosts, sessionTimeout: '6s' })
-    await using witness = await connected()
+    await using observer = await connected()
     const path = namespace()
     await client.create(path, null, { ephemeral: true })
     const session = sessionOf(client)
@@ -42,7 +42,7 @@ describe.skipIf(!zookeeperHosts).concurrent('a connection on which', () => {
     await again
     expect(await underWay).toMatchObject(UNKNOWN)
     expect(states).toEqual(['suspended', 'connected'])
-    const { data, stat } = await witness.getData(path)
+    const { data, stat } = await observer.getData(path)
     expect(stat.ephemeralOwner).toBe(session)
     expect(text(data)).toBe(written)
   })
@@ -50,9 +50,9 @@ describe.skipIf(!zookeeperHosts).concurrent('a connection on which', () => {
   test('events still come, but nothing gets to the server, does not keep a session', async () => {
     await using proxy = await proxied()
     await using client = await connected({ hosts: proxy.hosts, sessionTimeout: '3s' })
-    await using witness = await connected()
+    await using observer = await connected()
     const path = namespace()
-    await witness.create(path)
+    await observer.create(path)
     await client.create(`${path}/owner`, null, { ephemeral: true })
     let events = 0
     let over = false
@@ -65,11 +65,11 @@ describe.skipIf(!zookeeperHosts).concurrent('a connection on which', () => {
     client.on('state', ({ state }) => {
       if (state !== 'lost') return
       over = true
-      believed = witness.exists(`${path}/owner`)
+      believed = observer.exists(`${path}/owner`)
       proxy.mode = 'pass'
     })
     proxy.mode = 'drop-requests'
-    while (!over) await witness.setData(path, null)
+    while (!over) await observer.setData(path, null)
     expect((await lost).reason).toMatchObject({ name: 'SessionExpired' })
     expect(await believed).toBeDefined()
     expect(events).toBeGreaterThan(100)
@@ -157,8 +157,8 @@ describe.skipIf(!zookeeperHosts)('a frame that is cut, at whatever byte,', () =>
 
   test('(an event) is reported as a gap', async () => {
     const path = namespace()
-    await using witness = await connected()
-    await witness.create(path)
+    await using observer = await connected()
+    await observer.create(path)
     const event = HEADERS + 4 + 4 + 4 + `${path}/000`.length
     await forEach(event, async (at, proxy, client) => {
       const mine = `${path}/${100 + at}`
@@ -170,7 +170,7 @@ describe.skipIf(!zookeeperHosts)('a frame that is cut, at whatever byte,', () =>
       })
       await client.sync(mine)
       void proxy.cutAfter(at, { from: 'server' })
-      await witness.create(mine)
+      await observer.create(mine)
       await gap
       await client.sync(mine)
       expect(told).toEqual(['gap'])

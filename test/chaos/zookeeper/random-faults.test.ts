@@ -64,9 +64,9 @@ interface FaultRun {
 async function runFaults(ensemble: Ensemble, options: { seed: number; milliseconds: number }): Promise<FaultRun> {
   const random = randomly(options.seed)
   const path = namespace('storm')
-  await using witness = new ZooKeeper({ hosts: ensemble.servers.map(({ hosts }) => hosts).join() })
-  await witness.connect({ timeout: '30s' })
-  await witness.create(path)
+  await using observer = new ZooKeeper({ hosts: ensemble.servers.map(({ hosts }) => hosts).join() })
+  await observer.connect({ timeout: '30s' })
+  await observer.create(path)
   const clients = Array.from(
     { length: CLIENTS },
     () => new ZooKeeper({ hosts: ensemble.hosts, sessionTimeout: '4s', connectTimeout: '400ms' }),
@@ -76,8 +76,8 @@ async function runFaults(ensemble: Ensemble, options: { seed: number; millisecon
   try {
     await Promise.all(clients.map((client) => client.connect({ timeout: '30s' })))
     const folders = clients.map((_, at) => `${path}/client-${at}`)
-    await Promise.all(folders.map((folder) => witness.create(folder)))
-    const [first = witness] = clients
+    await Promise.all(folders.map((folder) => observer.create(folder)))
+    const [first = observer] = clients
     const copy = await watchTree(first, path, folders)
     const diaries = clients.map((client, at) => new WriteLog(client, folders[at] ?? ''))
     const writing = Promise.all(diaries.map((diary) => diary.write(WIDTH, stop.signal)))
@@ -90,9 +90,9 @@ async function runFaults(ensemble: Ensemble, options: { seed: number; millisecon
       await writing
       await allCaughtUp(clients, folders)
     }
-    const contradictions = await Promise.all(diaries.map((diary) => diary.contradictions(witness)))
+    const contradictions = await Promise.all(diaries.map((diary) => diary.contradictions(observer)))
     const wrong = contradictions.flat()
-    const { missing, surplus, story } = await copy.differences(witness)
+    const { missing, surplus, story } = await copy.differences(observer)
     const pathOf = (line: string) => line.slice(0, line.indexOf(':'))
     const paths = [...wrong.map(pathOf), ...missing, ...surplus]
     const servers = await perServer(ensemble, paths)
@@ -109,7 +109,7 @@ async function runFaults(ensemble: Ensemble, options: { seed: number; millisecon
   } finally {
     stop.abort()
     await Promise.all(clients.map((client) => client.close()))
-    await witness.deleteRecursive(path).catch(() => undefined)
+    await observer.deleteRecursive(path).catch(() => undefined)
   }
 }
 

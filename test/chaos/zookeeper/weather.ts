@@ -13,7 +13,7 @@ export interface FaultTargets {
 }
 
 /** Something that happens, and is over when the promise resolves. */
-type Fault = (scene: FaultTargets, server: EnsembleServer) => Promise<void>
+type Fault = (setup: FaultTargets, server: EnsembleServer) => Promise<void>
 
 const SHORT = [20, 400] as const
 const LONG = [300, 2_500] as const
@@ -24,10 +24,10 @@ function randomPause({ random }: FaultTargets, [least, most]: readonly [number, 
 }
 
 function during(mode: ProxyMode, length: readonly [number, number]): Fault {
-  return async (scene, { proxy }) => {
+  return async (setup, { proxy }) => {
     proxy.mode = mode
     if (mode === 'refuse') proxy.resetAll()
-    await randomPause(scene, length)
+    await randomPause(setup, length)
     proxy.mode = 'pass'
     proxy.resetAll()
   }
@@ -48,14 +48,14 @@ const FAULTS = {
   'nothing gets to a server': during('drop-requests', LONG),
   'nothing comes back': during('swallow-replies', SHORT),
   'a server cannot be reached': during('refuse', LONG),
-  'bytes come in pieces': async (scene, { proxy }) => {
-    proxy.manner = { pieces: () => scene.random.between(1, 60) }
-    await randomPause(scene, SHORT)
+  'bytes come in pieces': async (setup, { proxy }) => {
+    proxy.manner = { pieces: () => setup.random.between(1, 60) }
+    await randomPause(setup, SHORT)
     proxy.manner = {}
   },
-  'bytes come late': async (scene, { proxy }) => {
-    proxy.manner = { delay: scene.random.between(1, 30) }
-    await randomPause(scene, SHORT)
+  'bytes come late': async (setup, { proxy }) => {
+    proxy.manner = { delay: setup.random.between(1, 30) }
+    await randomPause(setup, SHORT)
     proxy.manner = {}
   },
   'a session is ended': async ({ ensemble, clients, random }) => {
@@ -63,36 +63,36 @@ const FAULTS = {
     // Where no server can say so by now, that is no fault of the client's.
     if (session) await expireSession(ensemble.hosts, session.id).catch(() => undefined)
   },
-  'a server is killed': async (scene, server) => {
+  'a server is killed': async (setup, server) => {
     await server.kill()
-    await randomPause(scene, SHORT)
+    await randomPause(setup, SHORT)
     await server.restart()
   },
-  'a server is stopped': async (scene, server) => {
+  'a server is stopped': async (setup, server) => {
     await server.pause()
-    await randomPause(scene, LONG)
+    await randomPause(setup, LONG)
     await server.resume()
   },
-  'a server is cut off from the others': async (scene, server) => {
-    scene.ensemble.links.isolate(server)
-    await randomPause(scene, LONG)
-    scene.ensemble.links.heal()
+  'a server is cut off from the others': async (setup, server) => {
+    setup.ensemble.links.isolate(server)
+    await randomPause(setup, LONG)
+    setup.ensemble.links.heal()
   },
 } as const satisfies Record<string, Fault>
 
 const NAMES = Object.keys(FAULTS) as (keyof typeof FAULTS)[]
 
 /** One fault after the other until the time is over; then everything is well again. */
-export async function injectFaults(scene: FaultTargets, options: { readonly milliseconds: number }): Promise<string[]> {
-  const { ensemble, random } = scene
+export async function injectFaults(setup: FaultTargets, options: { readonly milliseconds: number }): Promise<string[]> {
+  const { ensemble, random } = setup
   const happened: string[] = []
   const until = performance.now() + options.milliseconds
   while (performance.now() < until) {
     const server = random.pick(ensemble.servers)
     const fault = random.pick(NAMES)
     happened.push(`${fault} (${server.id})`)
-    await FAULTS[fault](scene, server)
-    await randomPause(scene, SHORT)
+    await FAULTS[fault](setup, server)
+    await randomPause(setup, SHORT)
   }
   for (const { proxy } of ensemble.servers) proxy.stopCutting()
   return happened

@@ -28,9 +28,9 @@ describe.runIf(zookeeperHosts)('batches on ZooKeeper', () => {
     await using place = await zookeeperPlace()
     await using board = await place.open()
     const batch = await batchOfTwo(board)
-    const { names } = await place.witness.getChildren(place.path)
+    const { names } = await place.observer.getChildren(place.path)
     const posting = names.find((name) => /^job\d+$/.test(name))
-    await place.witness.deleteRecursive(`${place.path}/${posting}`)
+    await place.observer.deleteRecursive(`${place.path}/${posting}`)
     const text = `batch ${batch.uuid} (import) counts 1 open job that the board does not have: removed by hand, or damaged; it never ends`
     const advice = 'post what is missing in another batch'
     expect(await examineBatches(board)).toEqual([

@@ -6,14 +6,14 @@ import { examineLimits } from '../../../src/cli/doctor/limits.ts'
 import type { JobBoard } from '../../../src/index.ts'
 import { ManualClock } from '../../../src/testing/index.ts'
 
-async function scene(): Promise<JobBoard> {
+async function setup(): Promise<JobBoard> {
   const board = await memoryTestBackend({ clock: new ManualClock() }).open({ who: 'ada' })
   onTestFinished(() => board.close())
   return board
 }
 
 test('a board without limits has no findings, and limits that permit something are counted', async () => {
-  const board = await scene()
+  const board = await setup()
   expect(await examineLimits(board)).toEqual([])
   await board.limits.set('api', { concurrency: 1 })
   await board.limits.pushBack('api', { for: '1m' })
@@ -21,7 +21,7 @@ test('a board without limits has no findings, and limits that permit something a
 })
 
 test('keys that start nothing until somebody acts are reported', async () => {
-  const board = await scene()
+  const board = await setup()
   await board.limits.stop('tenant/7', { reason: 'unpaid' })
   await board.limits.set('zero', { concurrency: 0 })
   expect(await examineLimits(board)).toMatchObject([
@@ -39,7 +39,7 @@ test('keys that start nothing until somebody acts are reported', async () => {
 })
 
 test('the command that opens a limit keeps its other settings, whatever characters the key has', async () => {
-  const board = await scene()
+  const board = await setup()
   await board.limits.set('tenant/*', { concurrency: 0, fair: true, rate: { limit: 100, per: '90s', burst: 20 } })
   await board.limits.set("it's $HOME", { concurrency: 0, rate: { limit: 1.5, per: 1_001 } })
   expect((await examineLimits(board)).map(({ advice }) => advice)).toEqual([
@@ -49,7 +49,7 @@ test('the command that opens a limit keeps its other settings, whatever characte
 })
 
 test('a limit below the number of running jobs, and one of a newer release, are reported', async () => {
-  const board = await scene()
+  const board = await setup()
   await board.limits.set('api', { concurrency: 2 })
   for (let n = 0; n < 2; n += 1) await board.post('work', {}, { limits: ['api'] })
   await board.claimNext({ max: 2 })

@@ -6,7 +6,7 @@ import { examineSchedules } from '../../../src/cli/doctor/schedules.ts'
 import { type JobBoard, schedule } from '../../../src/index.ts'
 import { ManualClock } from '../../../src/testing/index.ts'
 
-async function scene(): Promise<{ board: JobBoard; clock: ManualClock }> {
+async function setup(): Promise<{ board: JobBoard; clock: ManualClock }> {
   const clock = new ManualClock()
   const board = await memoryTestBackend({ clock }).open({ who: 'ada' })
   onTestFinished(() => board.close())
@@ -19,7 +19,7 @@ const register = (board: JobBoard, name: string, metadata: Record<string, unknow
 const hourly = (id: string) => schedule(id, { every: '1h' }, 'report', {})
 
 test('a board without schedules has no findings, and healthy schedules are counted', async () => {
-  const { board } = await scene()
+  const { board } = await setup()
   expect(await examineSchedules(board)).toEqual([])
   await register(board, 'c', { flows: ['report'] })
   await board.schedules.put(hourly('a'))
@@ -27,7 +27,7 @@ test('a board without schedules has no findings, and healthy schedules are count
 })
 
 test('schedules without any conductor are reported before their time has come', async () => {
-  const { board } = await scene()
+  const { board } = await setup()
   await board.schedules.put(hourly('b'))
   await board.schedules.put(hourly('paused'))
   await board.schedules.pause('paused')
@@ -36,7 +36,7 @@ test('schedules without any conductor are reported before their time has come', 
 })
 
 test('a schedule whose last jobs have failed is reported', async () => {
-  const { board } = await scene()
+  const { board } = await setup()
   await register(board, 'c', { flows: ['report'] })
   await board.schedules.put(hourly('a'))
   await board.schedules.jobEnded('a', { uuid: 'one', failed: true })
@@ -49,7 +49,7 @@ test('a schedule whose last jobs have failed is reported', async () => {
 })
 
 test('schedules that nobody fires are late', async () => {
-  const { board, clock } = await scene()
+  const { board, clock } = await setup()
   await register(board, 'c', { flows: ['report'] })
   await board.schedules.put(hourly('a'))
   clock.advance('2h')
@@ -58,7 +58,7 @@ test('schedules that nobody fires are late', async () => {
 })
 
 test('a schedule whose flow no conductor has is reported, unless it is paused', async () => {
-  const { board } = await scene()
+  const { board } = await setup()
   await register(board, 'c', { flows: ['import'], versions: { import: ['1.0'] } })
   await board.schedules.put(hourly('a'))
   const [found] = await examineSchedules(board)
@@ -71,7 +71,7 @@ test('a schedule whose flow no conductor has is reported, unless it is paused', 
 })
 
 test('a schedule that its program no longer declares is an orphan, if the program runs', async () => {
-  const { board } = await scene()
+  const { board } = await setup()
   const declare = ['kept', 'gone'].map(hourly)
   await boardInternals(board).declareSchedules({ declare, owner: 'billing', prune: false })
   await register(board, 'z', { flows: ['report'] })
@@ -82,7 +82,7 @@ test('a schedule that its program no longer declares is an orphan, if the progra
 })
 
 test('different time-zone data and unreadable schedules are reported', async () => {
-  const { board } = await scene()
+  const { board } = await setup()
   await board.schedules.put(hourly('a'))
   await register(board, 'c', { flows: ['report'], timeZones: '2025b' })
   await register(board, 'd', { flows: ['report'], timeZones: '2026a' })

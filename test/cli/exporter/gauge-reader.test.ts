@@ -2,7 +2,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { BOARD_GAUGES } from '../../../src/cli/commands/exporter/board-gauges.ts'
 import { GaugeReader } from '../../../src/cli/commands/exporter/gauge-reader.ts'
-import { Paced } from '../../../src/cli/commands/exporter/paced.ts'
+import { ThrottledRead } from '../../../src/cli/commands/exporter/throttled-read.ts'
 import { type JobBoard, openBoard } from '../../../src/index.ts'
 import { PrometheusSink } from '../../../src/telemetry/internal.ts'
 import { startRedis } from '../../support/redis.ts'
@@ -64,7 +64,7 @@ test('a board that is closed while it is read has nothing but that it is away', 
 
 test('a value is read no more often than its cost allows, and once for those who ask together', async () => {
   let [now, reads] = [0, 0]
-  const paced = new Paced(
+  const paced = new ThrottledRead(
     async () => {
       now += 50
       reads += 1

@@ -23,10 +23,18 @@ import { logbookReport } from '../../../src/cli/output/render/logbook.ts'
 import { type Screen, toScreen } from '../../../src/cli/output/render/paint.ts'
 import { reportLines, resultLines } from '../../../src/cli/output/render/report.ts'
 import { trackedLines } from '../../../src/cli/output/render/tracked.ts'
-import type { InfoView } from '../../../src/cli/views/info-view.ts'
-import type { BookReport, BookView } from '../../../src/cli/views/logbook-view.ts'
-import type { TrackedView } from '../../../src/cli/views/tracked-view.ts'
-import type { AtomView, ConductorView, JobReport, JobView, LogbookView, TrashView } from '../../../src/views/index.ts'
+import type {
+  AtomView,
+  BookReport,
+  BookView,
+  ConductorView,
+  InfoView,
+  JobReport,
+  JobView,
+  LogbookView,
+  TrackedView,
+  TrashView,
+} from '../../../src/views/index.ts'
 
 const uuid = (last: number) => `0199c0de-0000-7000-8000-00000000000${last}`
 const at = (minutes: number) => new Date(Date.UTC(2026, 0, 1, 21, minutes))

@@ -72,7 +72,7 @@ async function whenConnected(board: JobBoard): Promise<void> {
   off()
 }
 
-async function scene() {
+async function setup() {
   const lines: { msg: string; board?: string }[] = []
   const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(JSON.parse(line)) })
   const gates = new Map<number, { begun: PromiseWithResolvers; go: PromiseWithResolvers }>()
@@ -99,7 +99,7 @@ type PromiseWithResolvers = ReturnType<typeof createDeferred<void>>
 
 variant('a server that does not answer holds up no job of the other boards', LIMIT, async () => {
   const places = uris()
-  const { flow, start } = await scene()
+  const { flow, start } = await setup()
   const boards = {
     ZooKeeper: await poster(places.ZooKeeper),
     Postgres: await poster(places.Postgres),
@@ -126,7 +126,7 @@ describe.each(VICTIMS)('%s is killed', (victim) => {
 
   test('jobs of the other boards go on, those of its board follow when it is back', LIMIT, async () => {
     const places = uris()
-    const { flow, gate, start, said } = await scene()
+    const { flow, gate, start, said } = await setup()
     const boards = {
       ZooKeeper: await poster(places.ZooKeeper),
       Postgres: await poster(places.Postgres),
@@ -160,7 +160,7 @@ describe.each(VICTIMS)('%s is killed', (victim) => {
 
   test('before the start: its board is served from when it is there', LIMIT, async () => {
     const places = uris()
-    const { flow, start, said } = await scene()
+    const { flow, start, said } = await setup()
     await kill(victim)
     const conductor = await start([places[victim], ...others.map((kind) => places[kind])])
     for (const kind of others) {

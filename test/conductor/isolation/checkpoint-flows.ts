@@ -35,7 +35,7 @@ const importingWithRevert = task('import', {
   revert: async ({ file }, { checkpoint }) => note(file, { reverting: checkpoint.last }),
 })
 
-/** What the first run does, by the scene. */
+/** What the first run does, by the setup. */
 const FIRST: Readonly<Record<string, (ctx: Context, file: string) => Promise<unknown>>> = {
   'its child is killed': async ({ checkpoint, progress }) => {
     progress(0.25, 'page 1 of 4')

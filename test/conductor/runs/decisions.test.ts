@@ -60,7 +60,7 @@ describe.each(PLACES)('on $name', (backend) => {
     })
 
     test('SUCCESS that the last owner could not consume: consumed, and nothing runs again', async () => {
-      const [board, dying] = await boards('heir', 'dying')
+      const [board, dying] = await boards('next-owner', 'dying')
       const persistence = await openPersistence('memory:')
       let runs = 0
       const count = singleTaskFlow('count', () => {
@@ -295,7 +295,7 @@ describe.each(PLACES)('on $name', (backend) => {
 
     test('lost: nothing is settled, and another run of it is', async () => {
       const place = await placed()
-      const [mortal, heir] = [await openAt(place, 'mortal'), await openAt(place, 'heir')]
+      const [mortal, nextOwner] = [await openAt(place, 'mortal'), await openAt(place, 'next-owner')]
       const persistence = await openPersistence('memory:')
       const reached = createDeferred()
       const runs: number[] = []
@@ -314,7 +314,7 @@ describe.each(PLACES)('on $name', (backend) => {
       const conductor = await startTestConductor({ board: mortal, persistence, flows: [flow], concurrency: 1 })
       const settled: string[] = []
       conductor.on('settled', (event) => settled.push(event.settled))
-      const job = await heir.post(flow, {})
+      const job = await nextOwner.post(flow, {})
       await reached.promise
       await place.expire(mortal)
       expect(await job.wait()).toBe('COMPLETE')

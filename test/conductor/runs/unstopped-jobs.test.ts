@@ -100,7 +100,7 @@ test.each([
   async (_of, ofConductor, ofJob, ofTask) => {
     const ends: (() => void)[] = []
     const begun = [createDeferred(), createDeferred()] as const
-    const deaf = task('deaf', {
+    const unstoppable = task('unstoppable', {
       ...ofTask,
       provides: 'run',
       execute: async (_args, { run }) => {
@@ -111,7 +111,7 @@ test.each([
         return run
       },
     })
-    const flow = linear('deaf', input<object>(), deaf)
+    const flow = linear('unstoppable', input<object>(), unstoppable)
     await using bench = await workbench({ flows: [flow] })
     const { board, persistence, clock } = bench
     const options = { board, persistence, flows: [flow], concurrency: 1 }
@@ -125,7 +125,7 @@ test.each([
     clock.advance('10s')
     expect(await settled).toMatchObject({ run: 1, settled: 'abandoned', failure: { code: 'JOBBOARD_TIMEOUT' } })
     expect([job.state, conductor.running]).toEqual(['UNCLAIMED', 1])
-    expect(events).toMatchObject([{ run: 1, tasks: ['deaf'] }])
+    expect(events).toMatchObject([{ run: 1, tasks: ['unstoppable'] }])
     // Another conductor does it, and what the first run returns in the end is not recorded.
     await startTestConductor({ ...options, name: 'other' })
     clock.advance('1h')
@@ -134,7 +134,7 @@ test.each([
     await vi.waitFor(() => expect(conductor.running).toBe(0), 60_000)
     ends[1]?.()
     expect(await job.wait()).toBe('COMPLETE')
-    expect(await track(job.uuid, { board, persistence })).toMatchObject({ status: 'done', results: { deaf: 2 } })
+    expect(await track(job.uuid, { board, persistence })).toMatchObject({ status: 'done', results: { unstoppable: 2 } })
   },
 )
 

@@ -38,7 +38,7 @@ const write = task('write', {
 const flow = linear('import', input<{ row: string }>(), write)
 const places = { persistence: 'memory:', flows: [flow] } as const
 
-function scene() {
+function setup() {
   const rows: string[] = []
   const services = defineServices({
     db: service(
@@ -63,7 +63,7 @@ function scene() {
 describe('services with scopes', () => {
   test('are made once for the process, and for each run of a job, and disposed of in the reverse order', async () => {
     await using board = await openBoard('memory:')
-    const { rows, services } = scene()
+    const { rows, services } = setup()
     const conductor = await startConductor({ ...places, board, services })
     expect(rows).toEqual(['db made'])
     for (const tenant of ['ada', 'bob']) await (await board.post(flow, { row: 'r' }, { details: { tenant } })).wait()
@@ -76,13 +76,13 @@ describe('services with scopes', () => {
   })
 
   test('are made by runFlow, too, which has no job without a board', async () => {
-    const { rows, services } = scene()
+    const { rows, services } = setup()
     await runFlow(flow, { row: 'r' }, { services })
     expect(rows).toEqual(['db made', 'nobody made', 'nobody: r', 'nobody ended', 'db ended'])
   })
 
   test('can be replaced in tests, and what replaces them is not disposed of', async () => {
-    const { rows, services } = scene()
+    const { rows, services } = setup()
     const db: Database & Disposable = { rows: [], [Symbol.dispose]: () => db.rows.push('fake ended') }
     await using bench = await workbench({ flows: [flow], services: withServices(services, { db }) })
     await bench.board.post(flow, { row: 'r' })

@@ -145,15 +145,15 @@ export function batchesContract({ open, expire }: Place): void {
     })
 
     test('loses its owner, and must not run again', async () => {
-      const [board, heir] = await Promise.all([open(), open()])
+      const [board, nextOwner] = await Promise.all([open(), open()])
       const fail = async (_: JobBoard, batch: Batch) => {
         await claimed(board, 'job')
         const next = nextSession(board)
         await expire(board)
         await next
-        await waitForEnd(heir, batch, 'job')
+        await waitForEnd(nextOwner, batch, 'job')
       }
-      await expectFailed(heir, fail, { onOwnerLost: 'fail' })
+      await expectFailed(nextOwner, fail, { onOwnerLost: 'fail' })
     })
 
     test('depends on a job that failed', async () => {

@@ -1,19 +1,19 @@
 /** A job that is asked back is given up wherever it stands: at once where nothing was done, else by whoever runs it. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { describe, expect, test, vi } from 'vitest'
-import type { BackendCapabilities } from '../../../src/board/contract/index.ts'
 import type { PerformContext } from '../../../src/board/index.ts'
 import { Cancelled, NotFound } from '../../../src/core/errors.ts'
 import { nextEvent, nextSession, recordEvents, rejectionOf, whenAborted, whenLost } from '../../board/events.ts'
 import { all, claimed, namesOn, refresh } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
+import type { BoardCapabilities } from './capabilities.ts'
 
 /** Work that goes on until it is stopped. */
 async function untilStopped(_: unknown, { signal }: PerformContext): Promise<never> {
   throw await whenAborted(signal)
 }
 
-export function cancellingContract({ open, expire }: Place, capabilities: BackendCapabilities): void {
+export function cancellingContract({ open, expire }: Place, capabilities: BoardCapabilities): void {
   const { keys, delays, resources } = capabilities
   describe('a job that was never run', () => {
     test('is trashed at once, with who and why, and every board reports it', async () => {
@@ -100,12 +100,12 @@ export function cancellingContract({ open, expire }: Place, capabilities: Backen
     })
 
     test('and is given back instead is claimed by another at once, with the request still there', async () => {
-      const [owner, heir] = await Promise.all([open(), open()])
+      const [owner, nextOwner] = await Promise.all([open(), open()])
       const job = await owner.post('flow', {})
       const [claim] = await owner.claimNext()
-      await heir.cancel(job, { reason: 'enough' })
+      await nextOwner.cancel(job, { reason: 'enough' })
       await whenAborted(claim.cancelled)
-      const inherited = heir.claimNext()
+      const inherited = nextOwner.claimNext()
       await claim.abandon(delays ? { delay: '1h' } : {})
       const [taken] = await inherited
       expect(taken.run).toBe(2)
@@ -115,13 +115,13 @@ export function cancellingContract({ open, expire }: Place, capabilities: Backen
     })
 
     test('whose owner dies is claimed by another with the request still there, also by one that comes later', async () => {
-      for (const heirs of ['there before', 'opened after'] as const) {
+      for (const nextOwners of ['there before', 'opened after'] as const) {
         const [owner, asker] = await Promise.all([open(), open()])
         const job = await owner.post('flow', {})
         const [claim] = await owner.claimNext()
         const lost = whenLost(claim)
         const back = nextSession(owner)
-        if (heirs === 'there before') {
+        if (nextOwners === 'there before') {
           await asker.cancel(job)
           await whenAborted(claim.cancelled)
           await expire(owner)
@@ -130,8 +130,8 @@ export function cancellingContract({ open, expire }: Place, capabilities: Backen
           await Promise.all([asker.cancel(job), expire(owner)])
         }
         await lost
-        const heir = heirs === 'there before' ? asker : await open()
-        const [taken] = await heir.claimNext()
+        const nextOwner = nextOwners === 'there before' ? asker : await open()
+        const [taken] = await nextOwner.claimNext()
         expect([taken.run, taken.cancelled.aborted]).toEqual([2, true])
         expect(await taken.perform(untilStopped)).toBe('trashed')
         await back

@@ -1,19 +1,37 @@
 /** What a board cannot do is refused before anything is posted, and said by its name. */
 import { expect, test } from 'vitest'
-import type { BackendCapabilities } from '../../../src/board/contract/index.ts'
 import type { PostOptions } from '../../../src/board/index.ts'
 import { newUuid } from '../../../src/core/uuid.ts'
 import { rejectionOf } from '../../board/events.ts'
 import type { Place } from '../board.ts'
+
+/** What the boards of a backend can do. A request for what is missing is refused. */
+export interface BoardCapabilities {
+  readonly keys: boolean
+  readonly resources: boolean
+  readonly delays: boolean
+  /** Whether a job that is not started in time can expire. */
+  readonly expiry: boolean
+  /** Whether claims take slots and tokens of limits. */
+  readonly limits: boolean
+  /** Whether jobs can depend on others. */
+  readonly dependencies: boolean
+  /** Whether the board keeps a history of the jobs that have ended. */
+  readonly history: boolean
+  /** Whether the board counts the jobs of batches. */
+  readonly batches: boolean
+  /** Whether a claim can be taken away from its owner. */
+  readonly release: boolean
+}
 
 const ASKING = {
   keys: { key: 'one' },
   resources: { resources: { shared: ['disk'] } },
   delays: { delay: '1h' },
   expiry: { expiresAfter: '1h' },
-} as const satisfies Partial<Record<keyof BackendCapabilities, PostOptions>>
+} as const satisfies Partial<Record<keyof BoardCapabilities, PostOptions>>
 
-export function capabilitiesContract({ open }: Place, capabilities: BackendCapabilities): void {
+export function capabilitiesContract({ open }: Place, capabilities: BoardCapabilities): void {
   const names = Object.keys(ASKING) as (keyof typeof ASKING)[]
   test.each(names.map((name) => [name, capabilities[name] ? 'taken' : 'refused'] as const))(
     'a job that needs %s is %s',
@@ -65,6 +83,16 @@ export function capabilitiesContract({ open }: Place, capabilities: BackendCapab
         })
     expect(await board.countJobs()).toBe(capabilities.batches ? 1 : 0)
   })
+
+  if (!(capabilities.history || capabilities.dependencies))
+    test('reads of the history and of dependencies find nothing', async () => {
+      const board = await open()
+      const job = await board.post('flow', {})
+      expect(await board.dependencies(job)).toEqual({ waitsFor: [], dependents: [] })
+      await (await board.claim(job)).consume()
+      expect(await board.history()).toEqual([])
+      expect(await board.findEnded(job.uuid)).toBeUndefined()
+    })
 
   test(`to give a job back with further resources is ${capabilities.resources ? 'taken' : 'refused, and the claim is kept'}`, async () => {
     const board = await open()

@@ -1,16 +1,16 @@
 /** A job rests as long as it was told to, once; a run lasts as long as it may. */
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import type { BackendCapabilities } from '../../../src/board/contract/index.ts'
 import { InvalidArgument, Timeout, Unclaimable } from '../../../src/core/errors.ts'
 import { monotonic } from '../../../src/core/time.ts'
 import { nextEvent, rejectionOf, whenLost } from '../../board/events.ts'
 import { all, claimed, namesOn, refresh } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
+import type { BoardCapabilities } from './capabilities.ts'
 
 /** Milliseconds: long enough to be seen resting, short enough to be waited for. */
 const SHORT = 300
 
-export function delaysContract({ open, expire }: Place, { resources }: BackendCapabilities): void {
+export function delaysContract({ open, expire }: Place, { resources }: BoardCapabilities): void {
   afterEach(() => {
     vi.restoreAllMocks()
   })

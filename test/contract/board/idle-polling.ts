@@ -4,12 +4,12 @@
  */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { ChangeBudget } from '../../../src/board/claims/waiting/change-budget.ts'
-import type { BackendCapabilities } from '../../../src/board/contract/index.ts'
 import type { JobBoard } from '../../../src/board/index.ts'
 import type { Posting } from '../../../src/board/model/posting.ts'
 import { nextSession } from '../../board/events.ts'
 import { claimed } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
+import type { BoardCapabilities } from './capabilities.ts'
 
 const DELIVERY = { timeout: 30_000 }
 /** The number of jobs that are posted at once; the budget of a caller allows about three times as many. */
@@ -17,7 +17,7 @@ const AT_ONCE = 350
 
 const mine = ({ name }: Posting) => name.startsWith('mine')
 
-export function idlePollingContract({ open, openUnviewed, expire }: Place, capabilities: BackendCapabilities): void {
+export function idlePollingContract({ open, openUnviewed, expire }: Place, capabilities: BoardCapabilities): void {
   beforeEach(() => void vi.spyOn(ChangeBudget.prototype, 'refillMs', 'get').mockReturnValue(600_000))
   afterEach(() => void vi.restoreAllMocks())
 

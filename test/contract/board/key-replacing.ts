@@ -1,7 +1,10 @@
-/** A post with `on: 'replace'` gives its posting to a job with its key that nobody has claimed yet. */
+/** A post with `on: 'replace'` gives its posting to a job with its key that was never claimed. */
 import { describe, expect, test } from 'vitest'
 import type { Job, JobBoard, KeyOptions, PostOptions } from '../../../src/board/index.ts'
+import { openSide } from '../../../src/board/internal.ts'
+import { makePosting } from '../../../src/board/model/posting.ts'
 import { InvalidArgument, InvalidState, NotFound, Unclaimable } from '../../../src/core/errors.ts'
+import { jobIdFor } from '../../board/boards.ts'
 import { nextEvent, rejectionOf } from '../../board/events.ts'
 import { all, namesOn, refresh } from '../../board/jobs.ts'
 import type { BoardBackend, Place } from '../board.ts'
@@ -21,9 +24,11 @@ async function replaced(board: JobBoard, [old, newer]: readonly [PostOptions, Po
 }
 
 export function keyReplacingContract(
-  { open }: Place,
-  { capabilities: { batches, dependencies, history } }: BoardBackend,
+  place: Place,
+  { capabilities: { batches, dependencies, history }, overlooksCancelRequests }: BoardBackend,
 ): void {
+  const { open } = place
+
   test('the newest post is what runs; uuid, key and place in the queue stay', async () => {
     const [here, there] = await Promise.all([open(), open()])
     const first = await here.post('one', { n: 1 }, { key: KEY, name: 'first', details: { from: 'a' }, maxAttempts: 5 })
@@ -98,6 +103,22 @@ export function keyReplacingContract(
       await board.cancel(first)
       expect(await board.post('flow', { n: 2 }, { key: KEY })).toMatchObject({ ...UNCHANGED, because: 'running' })
     })
+  })
+
+  test('a cancel request that comes after the poster has looked is kept', async () => {
+    const job = await (await open()).post('flow', { n: 1 }, { key: KEY })
+    const { board, backend } = await openSide(place.uri)
+    await using _board = board
+    const posting = { ...makePosting({ details: {}, name: 'newer', key: 'sync' }), uuid: job.uuid }
+    const refused = await backend.jobs.post({ posting: makePosting({ details: {}, name: 'newer', key: 'sync' }) })
+    if (!('revision' in refused)) throw new Error('the key is free')
+    const id = jobIdFor(job)
+    const cancellation = { who: 'ada', reason: 'not needed' }
+    await backend.signals.cancel({ id, job: job.uuid, ...cancellation })
+    const replacing = backend.keys.replace({ id, revision: 0, keyRevision: refused.revision, posting })
+    if (overlooksCancelRequests) expect(await replacing).toMatchObject({ revision: 1 })
+    else expect(await rejectionOf(replacing)).toBeInstanceOf(Unclaimable)
+    expect(await backend.signals.cancellation(id)).toEqual(cancellation)
   })
 
   test('of a claim and a replacement at the same time, the claim has one posting as a whole', async () => {

@@ -65,13 +65,13 @@ export function keysContract({ open, removeRaw }: Place): void {
 
   test('among boards that post and end jobs of one key all the time, there is never more than one', async () => {
     const boards = await Promise.all(Array.from({ length: 3 }, () => open()))
-    const witness = await open()
-    using _view = await witness.view()
+    const observer = await open()
+    using _view = await observer.view()
     let most = 0
     const count = () => {
-      most = Math.max(most, witness.jobCount ?? 0)
+      most = Math.max(most, observer.jobCount ?? 0)
     }
-    for (const event of ['posted', 'claimed', 'consumed'] as const) witness.on(event, count)
+    for (const event of ['posted', 'claimed', 'consumed'] as const) observer.on(event, count)
     const life = async (board: JobBoard, settle: 'consume' | 'trash') => {
       for (let round = 0; round < 15; round++) {
         const job = await board.post('flow', {}, { key: 'one' })
@@ -81,7 +81,7 @@ export function keysContract({ open, removeRaw }: Place): void {
       }
     }
     await Promise.all(boards.flatMap((board) => [life(board, 'consume'), life(board, 'trash')]))
-    await refresh(witness)
+    await refresh(observer)
     expect(most).toBe(1)
   })
 

@@ -163,23 +163,23 @@ export function limitsContract({ open }: Place): void {
   })
 
   test('one that must not be begun twice is trashed when its owner dies, and not when it is given back', async () => {
-    const heir = await open({ who: 'heir' })
-    using _view = await heir.view()
-    const job = await heir.post('flow', {}, { name: 'once', onOwnerLost: 'fail' })
-    await (await claimed(heir, 'once')).abandon()
-    const trashed = nextEvent(heir, 'trashed')
+    const nextOwner = await open({ who: 'next-owner' })
+    using _view = await nextOwner.view()
+    const job = await nextOwner.post('flow', {}, { name: 'once', onOwnerLost: 'fail' })
+    await (await claimed(nextOwner, 'once')).abandon()
+    const trashed = nextEvent(nextOwner, 'trashed')
     const mortal = await open({ who: 'mortal' })
     await claimed(mortal, 'once')
     const stop = new AbortController()
-    const waiting = rejectionOf(heir.claimNext({ signal: stop.signal }))
+    const waiting = rejectionOf(nextOwner.claimNext({ signal: stop.signal }))
     await mortal.close()
     expect((await trashed).job.uuid).toBe(job.uuid)
     stop.abort(new Error('enough'))
     expect(await waiting).toMatchObject({ message: 'enough' })
-    const [entry] = await all(heir.trashed())
+    const [entry] = await all(nextOwner.trashed())
     expect(entry?.reason).toBe('its owner mortal was lost')
     const wrong = 'never' as 'fail'
-    expect(await rejectionOf(heir.post('flow', {}, { onOwnerLost: wrong }))).toBeInstanceOf(InvalidPosting)
+    expect(await rejectionOf(nextOwner.post('flow', {}, { onOwnerLost: wrong }))).toBeInstanceOf(InvalidPosting)
   })
 }
 

@@ -8,17 +8,17 @@ import type { Place } from '../board.ts'
 
 export function losingContract({ open, expire }: Place): void {
   test('a claim is lost with its session, and another takes over with a higher run and a larger fence', async () => {
-    const [former, heir] = await Promise.all([open({ who: 'former' }), open({ who: 'heir' })])
+    const [former, nextOwner] = await Promise.all([open({ who: 'former' }), open({ who: 'next-owner' })])
     const job = await former.post('flow', {})
     const claim = await former.claim(job)
     const lost = whenLost(claim)
-    const inherited = heir.claimNext()
+    const inherited = nextOwner.claimNext()
     await expire(former)
     expect(await lost).toBeInstanceOf(ClaimLost)
     const [taken] = await inherited
-    expect(taken).toMatchObject({ who: 'heir', run: claim.run + 1 })
+    expect(taken).toMatchObject({ who: 'next-owner', run: claim.run + 1 })
     expect(taken.fence).toBeGreaterThan(claim.fence)
-    expect(taken.job.attempts).toMatchObject([{ who: 'former' }, { who: 'heir' }])
+    expect(taken.job.attempts).toMatchObject([{ who: 'former' }, { who: 'next-owner' }])
     for (const settle of ['consume', 'abandon', 'trash'] as const) {
       expect(await rejectionOf(claim[settle]())).toBeInstanceOf(ClaimLost)
     }
@@ -42,7 +42,7 @@ export function losingContract({ open, expire }: Place): void {
   })
 
   test('work that loses its claim is stopped by its signal, and nothing is settled', async () => {
-    const [former, heir] = await Promise.all([open(), open()])
+    const [former, nextOwner] = await Promise.all([open(), open()])
     await former.post('flow', {})
     const [claim] = await former.claimNext()
     const working = claim.perform(async (_, { signal }) => {
@@ -53,15 +53,15 @@ export function losingContract({ open, expire }: Place): void {
     expect(await working).toBe('lost')
     // So that nobody can tell that it lived.
     await former.close()
-    const [taken] = await heir.claimNext()
+    const [taken] = await nextOwner.claimNext()
     expect(taken.job.attempts[0]).not.toHaveProperty('ended')
   })
 
   test('work that does not look at its signal ends as lost, too', async () => {
-    const [former, heir] = await Promise.all([open(), open()])
+    const [former, nextOwner] = await Promise.all([open(), open()])
     await former.post('flow', {})
     const [claim] = await former.claimNext()
-    const taken = heir.claimNext()
+    const taken = nextOwner.claimNext()
     const ended = await claim.perform(async () => {
       const told = whenLost(claim)
       await expire(former)
@@ -94,31 +94,31 @@ export function losingContract({ open, expire }: Place): void {
     })
 
     test('has not died for another owner either, once it is back', async () => {
-      const [former, heir] = await Promise.all([open({ who: 'former' }), open({ who: 'heir' })])
+      const [former, nextOwner] = await Promise.all([open({ who: 'former' }), open({ who: 'next-owner' })])
       await former.post('flow', {})
       await outage(former, 1)
-      while ((await heir.entities('jobboard-owner')).length === 0) await refresh(heir)
-      await refresh(heir)
-      const [claim] = await heir.claimNext()
-      expect(claim.job.attempts).toMatchObject([{ who: 'former', ended: 'returned' }, { who: 'heir' }])
+      while ((await nextOwner.entities('jobboard-owner')).length === 0) await refresh(nextOwner)
+      await refresh(nextOwner)
+      const [claim] = await nextOwner.claimNext()
+      expect(claim.job.attempts).toMatchObject([{ who: 'former', ended: 'returned' }, { who: 'next-owner' }])
     })
 
     test('charges its job nothing, however often it happens, and its death counts afterwards', async () => {
       // In turn: a client whose connections break one after the other waits longer and longer before the next.
       const owners = await Promise.all(Array.from({ length: 3 }, () => open({ who: 'mortal' })))
-      const heir = await open()
-      const job = await heir.post('flow', {})
+      const nextOwner = await open()
+      const job = await nextOwner.post('flow', {})
       for (let times = 0; times < 11; times++) {
-        const owner = owners[times % owners.length] ?? heir
+        const owner = owners[times % owners.length] ?? nextOwner
         await refresh(owner)
         await outage(owner, 1)
         const alive = Math.min(times + 1, owners.length)
-        while ((await heir.entities('jobboard-owner')).length < alive) await refresh(heir)
+        while ((await nextOwner.entities('jobboard-owner')).length < alive) await refresh(nextOwner)
       }
       const doomed = await open({ who: 'mortal' })
       await claimAll(doomed, 1)
       await doomed.close()
-      const claim = await heir.claim(await heir.find(job.uuid))
+      const claim = await nextOwner.claim(await nextOwner.find(job.uuid))
       const ends = claim.job.attempts.map(({ ended }) => ended)
       expect(ends).toEqual([...Array(11).fill('returned'), undefined, undefined])
       await claim.consume()
@@ -192,15 +192,15 @@ export function losingContract({ open, expire }: Place): void {
   })
 
   test('claims that are held when a board is closed are lost, and go to others', async () => {
-    const [closing, heir] = await Promise.all([open(), open()])
-    using _view = await heir.view()
+    const [closing, nextOwner] = await Promise.all([open(), open()])
+    using _view = await nextOwner.view()
     await closing.post('flow', {})
     const [claim] = await closing.claimNext()
-    await refresh(heir)
+    await refresh(nextOwner)
     const heard: string[] = []
     claim.lost.addEventListener('abort', () => heard.push('lost'))
-    heir.on('abandoned', () => heard.push('abandoned'))
-    const inherited = heir.claimNext()
+    nextOwner.on('abandoned', () => heard.push('abandoned'))
+    const inherited = nextOwner.claimNext()
     await closing.close()
     expect(claim.lost.reason).toBeInstanceOf(ClaimLost)
     expect((await inherited)[0].run).toBe(2)
@@ -209,7 +209,7 @@ export function losingContract({ open, expire }: Place): void {
   })
 
   test('a claim that is granted while the board closes is lost, not left behind', async () => {
-    const [closing, heir] = await Promise.all([open(), open()])
+    const [closing, nextOwner] = await Promise.all([open(), open()])
     for (let round = 0; round < 5; round++) await closing.post('flow', {})
     const granted = Promise.allSettled([closing.claimNext({ max: 5 }), closing.claimNext({ max: 5 })])
     const closed = closing.close()
@@ -218,7 +218,7 @@ export function losingContract({ open, expire }: Place): void {
       await closed
       for (const { lost } of result.value) expect(lost.aborted).toBe(true)
     }
-    const inherited = await heir.claimNext({ max: 5 })
+    const inherited = await nextOwner.claimNext({ max: 5 })
     expect(inherited.length).toBeGreaterThan(0)
   })
 }

@@ -6,7 +6,7 @@ import { rejectionOf } from '../../board/events.ts'
 import { all } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
 
-interface Scene {
+interface Setup {
   readonly board: JobBoard
   readonly job: Job
   readonly claim: Claim
@@ -23,20 +23,20 @@ function isSeries(answer: unknown): answer is AsyncIterable<unknown> {
 }
 
 export function misuseContract({ open }: Place): void {
-  let scene: Scene
+  let setup: Setup
   beforeEach(async () => {
     const board = await open()
     await board.post('flow', {}, { name: 'claimed' })
     const [claim] = await board.claimNext()
-    scene = { board, claim, job: await board.post('flow', {}, { name: 'job' }) }
+    setup = { board, claim, job: await board.post('flow', {}, { name: 'job' }) }
   })
 
   test('a name of an owner may have 1,024 bytes, which others read as they are; a longer one is refused', async () => {
     // Two bytes each.
     const who = 'é'.repeat(512)
     const owner = await open({ who })
-    const claim = await owner.claim(scene.job)
-    expect(await scene.board.findOwner(await scene.board.find(claim.job.uuid))).toBe(who)
+    const claim = await owner.claim(setup.job)
+    expect(await setup.board.findOwner(await setup.board.find(claim.job.uuid))).toBe(who)
     await claim.abandon()
     const failure = await rejectionOf(open({ who: `${who}x` }))
     expect(failure).toBeInstanceOf(InvalidArgument)
@@ -120,22 +120,22 @@ export function misuseContract({ open }: Place): void {
     ['entities', [['nothing', [], "entities: kind must be a non-empty string, as in board.entities('conductor')"]]],
   ])('board.%s', (method, cases) => {
     test.each(cases)('%s is refused', async (_, args, says) => {
-      const failure = await rejectionOf(call(scene.board, method, ...args))
+      const failure = await rejectionOf(call(setup.board, method, ...args))
       expect(failure).toBeInstanceOf(InvalidArgument)
       expect(String(failure)).toContain(says)
-      expect(scene.job.state).toBe('UNCLAIMED')
-      expect(await scene.board.countJobs()).toBe(2)
+      expect(setup.job.state).toBe('UNCLAIMED')
+      expect(await setup.board.countJobs()).toBe(2)
     })
   })
 
   test('a reason that is no object is refused by cancel', async () => {
-    const failure = await rejectionOf(call(scene.board, 'cancel', scene.job, 'a mistake'))
+    const failure = await rejectionOf(call(setup.board, 'cancel', setup.job, 'a mistake'))
     expect(String(failure)).toContain('cancel: the options must be an object, as in { reason: … }')
-    expect(scene.job.state).toBe('UNCLAIMED')
+    expect(setup.job.state).toBe('UNCLAIMED')
   })
 
   test('waiting for one job takes options, too', async () => {
-    expect(String(await rejectionOf(call(scene.job, 'wait', { timeot: 1 })))).toContain('did you mean timeout?')
+    expect(String(await rejectionOf(call(setup.job, 'wait', { timeot: 1 })))).toContain('did you mean timeout?')
   })
 
   test.each<['abandon' | 'trash', unknown, string]>([
@@ -149,16 +149,16 @@ export function misuseContract({ open }: Place): void {
     ['trash', { reason: 5 }, 'trash: reason must be a string'],
     ['trash', { failure: new Error('x') }, 'trash: failure must be a Failure, as failureOf(error) returns it'],
   ])('claim.%s of %j is refused, and the claim is held', async (method, options, says) => {
-    const failure = await rejectionOf(call(scene.claim, method, options))
+    const failure = await rejectionOf(call(setup.claim, method, options))
     expect(failure).toBeInstanceOf(InvalidArgument)
     expect(String(failure)).toContain(says)
-    expect(scene.claim.job.state).toBe('CLAIMED')
-    await scene.claim.consume()
+    expect(setup.claim.job.state).toBe('CLAIMED')
+    await setup.claim.consume()
   })
 
   test('priorities are asked for in any case, as they are posted', async () => {
-    await call(scene.board, 'post', 'flow', {}, { name: 'urgent', priority: 'high' })
-    const found = await call(scene.board, 'jobs', { priority: 'High' })
+    await call(setup.board, 'post', 'flow', {}, { name: 'urgent', priority: 'high' })
+    const found = await call(setup.board, 'jobs', { priority: 'High' })
     expect(found).toMatchObject([{ name: 'urgent' }])
   })
 }

@@ -1,13 +1,13 @@
 /** Who posts a job may claim it before anybody else does. */
 import { expect, test } from 'vitest'
-import type { BackendCapabilities } from '../../../src/board/contract/index.ts'
 import type { JobBoard } from '../../../src/board/index.ts'
 import { Duplicate, InvalidArgument, NotFound, Timeout, UnsupportedCapability } from '../../../src/core/errors.ts'
 import { rejectionOf } from '../../board/events.ts'
 import { all, refresh } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
+import type { BoardCapabilities } from './capabilities.ts'
 
-export function ownJobsContract({ open }: Place, { delays, keys, resources }: BackendCapabilities): void {
+export function ownJobsContract({ open }: Place, { delays, keys, resources }: BoardCapabilities): void {
   if (!delays) {
     test('is not to be had where others cannot be made to leave a job alone', async () => {
       const board = await open()

@@ -1,18 +1,18 @@
 /** A claim that is taken away from an owner that lives: the job goes on elsewhere, and the owner learns of it. */
 import { describe, expect, test } from 'vitest'
-import type { BackendCapabilities } from '../../../src/board/contract/index.ts'
 import type { JobBoard } from '../../../src/board/index.ts'
 import { boardInternals } from '../../../src/board/internal.ts'
 import { ClaimLost, Conflict, InvalidArgument, NotFound, Unclaimable } from '../../../src/core/errors.ts'
 import { rejectionOf, whenAborted, whenLost } from '../../board/events.ts'
 import { all, refresh } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
+import type { BoardCapabilities } from './capabilities.ts'
 
-export function releasingContract({ open, openUnviewed }: Place, capabilities: BackendCapabilities): void {
+export function releasingContract({ open, openUnviewed }: Place, capabilities: BoardCapabilities): void {
   test('a job is taken away from its owner, which learns of it, and another one goes on', async () => {
-    const [owner, heir, operator] = await Promise.all([
+    const [owner, nextOwner, operator] = await Promise.all([
       open({ who: 'owner' }),
-      open({ who: 'heir' }),
+      open({ who: 'next-owner' }),
       open({ who: 'operator' }),
     ])
     const job = await owner.post('flow', {})
@@ -21,8 +21,8 @@ export function releasingContract({ open, openUnviewed }: Place, capabilities: B
     const performed = claim.perform(async (_, { signal }) => {
       told.push(await whenAborted(signal))
     })
-    await refresh(heir)
-    const inherited = heir.claimNext()
+    await refresh(nextOwner)
+    const inherited = nextOwner.claimNext()
     const released = await operator.release(await operator.find(job.uuid), { reason: 'hangs since noon' })
     expect(released).toEqual({ owner: 'owner', run: 1, trashed: false })
     const [taken] = await inherited
@@ -30,7 +30,7 @@ export function releasingContract({ open, openUnviewed }: Place, capabilities: B
     expect(taken.fence).toBeGreaterThan(claim.fence)
     expect(taken.job.attempts).toEqual([
       { who: 'owner', at: expect.any(Date), ended: 'returned', reason: 'released by operator: hangs since noon' },
-      { who: 'heir', at: expect.any(Date) },
+      { who: 'next-owner', at: expect.any(Date) },
     ])
     expect(await performed).toBe('lost')
     expect(told).toEqual([expect.any(ClaimLost)])
@@ -152,14 +152,14 @@ export function releasingContract({ open, openUnviewed }: Place, capabilities: B
 
   if (capabilities.resources)
     test('its resources are free with it, and the former owner does not free those of the next one', async () => {
-      const [owner, heir, third] = await Promise.all([open(), open(), open()])
+      const [owner, nextOwner, third] = await Promise.all([open(), open(), open()])
       const resources = { exclusive: ['disk'], shared: ['net'] }
       const first = await owner.post('flow', {}, { resources })
       const [claim] = await owner.claimNext()
       const second = await owner.post('flow', {}, { resources })
-      await refresh(heir)
+      await refresh(nextOwner)
       const lost = whenLost(claim)
-      const next = heir.claimNext()
+      const next = nextOwner.claimNext()
       await third.release(await third.find(first.uuid))
       const [taken] = await next
       expect(taken.job.uuid).toBe(first.uuid)
@@ -187,14 +187,14 @@ export function releasingContract({ open, openUnviewed }: Place, capabilities: B
 
   if (capabilities.limits)
     test('its slot is free with it, and the former owner does not free that of the next one', async () => {
-      const [owner, heir, third] = await Promise.all([open(), open(), open()])
+      const [owner, nextOwner, third] = await Promise.all([open(), open(), open()])
       await owner.limits.set('api', { concurrency: 1 })
       const first = await owner.post('flow', {}, { limits: ['api'] })
       const [claim] = await owner.claimNext()
       const second = await owner.post('flow', {}, { limits: ['api'] })
-      await refresh(heir)
+      await refresh(nextOwner)
       const lost = whenLost(claim)
-      const next = heir.claimNext()
+      const next = nextOwner.claimNext()
       await third.release(await third.find(first.uuid))
       const [taken] = await next
       // The released job is read again first, and the other one need not wait for that.

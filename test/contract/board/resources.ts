@@ -124,19 +124,19 @@ export function resourcesContract({ open, expire }: Place): void {
       ['when its owner is closed', (_, board) => board.close()],
     ]
     test.each(endings)('%s', async (_, end) => {
-      const [owner, heir] = await Promise.all([open(), open()])
+      const [owner, nextOwner] = await Promise.all([open(), open()])
       const resources = { exclusive: ['disk'], shared: ['net'] }
       await owner.post('flow', {}, { name: 'first', resources })
       const [claim] = await owner.claimNext()
       await owner.post('flow', {}, { name: 'second', resources: { exclusive: ['net', 'disk'] } })
-      await refresh(heir)
+      await refresh(nextOwner)
       // The one whose owner died comes first again: it is let go of for good.
-      const waiting = heir.claimNext({ accept: ({ name }) => name === 'second' })
+      const waiting = nextOwner.claimNext({ accept: ({ name }) => name === 'second' })
       const lost = whenLost(claim)
       await end(claim, owner)
       if (!claim.settled) {
         await lost
-        await (await claimed(heir, 'first')).consume()
+        await (await claimed(nextOwner, 'first')).consume()
       }
       expect((await waiting)[0].job.name).toBe('second')
     })

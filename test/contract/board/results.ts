@@ -1,13 +1,13 @@
 /** The results that a board keeps with the end of a job. */
 import { expect, test } from 'vitest'
-import type { BackendCapabilities } from '../../../src/board/contract/index.ts'
 import { newUuid } from '../../../src/core/uuid.ts'
 import { input, linear, task } from '../../../src/flow/index.ts'
 import { rejectionOf } from '../../board/events.ts'
 import { claimed } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
+import type { BoardCapabilities } from './capabilities.ts'
 
-export function resultsContract({ open }: Place, { keys }: BackendCapabilities): void {
+export function resultsContract({ open }: Place, { keys }: BoardCapabilities): void {
   test('are read before, during and after the end of the job, by its poster and by others', async () => {
     const [here, there] = await Promise.all([open({ who: 'here' }), open({ who: 'there' })])
     const job = await here.post('flow', {}, { name: 'job' })

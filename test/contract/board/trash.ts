@@ -1,11 +1,11 @@
 /** What is in the trash comes back as it was posted, or goes for ever. */
 import { expect, test } from 'vitest'
-import type { BackendCapabilities } from '../../../src/board/contract/index.ts'
 import type { JobBoard, TrashedJob } from '../../../src/board/index.ts'
 import { Duplicate, NotFound } from '../../../src/core/errors.ts'
 import { nextEvent, nextSession, recordEvents, rejectionOf, whenLost } from '../../board/events.ts'
 import { all, claimed, namesOn, refresh } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
+import type { BoardCapabilities } from './capabilities.ts'
 
 async function trashedAs(board: JobBoard, name: string): Promise<TrashedJob> {
   const found = (await all(board.trashed())).find((entry) => entry.name === name)
@@ -13,7 +13,7 @@ async function trashedAs(board: JobBoard, name: string): Promise<TrashedJob> {
   return found
 }
 
-export function trashContract({ open, expire }: Place, capabilities: BackendCapabilities): void {
+export function trashContract({ open, expire }: Place, capabilities: BoardCapabilities): void {
   const { delays, keys, release, resources: resourcesToo } = capabilities
   test('a job is found in the trash by its uuid and its reference as soon as it is there, and no longer than it is', async () => {
     const [here, there] = await Promise.all([open(), open()])

@@ -1,12 +1,12 @@
 /** Why a job is not being run is told, by whoever is asked. */
 import { expect, test } from 'vitest'
-import type { BackendCapabilities } from '../../../src/board/contract/index.ts'
 import { NotFound } from '../../../src/core/errors.ts'
 import { rejectionOf } from '../../board/events.ts'
 import { refresh } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
+import type { BoardCapabilities } from './capabilities.ts'
 
-export function waitingContract({ open }: Place, { delays, resources: resourcesToo }: BackendCapabilities): void {
+export function waitingContract({ open }: Place, { delays, resources: resourcesToo }: BoardCapabilities): void {
   test('none of the conductors knows its flow, until one does', async () => {
     const [here, there] = await Promise.all([open(), open()])
     const job = await here.post('greet', {})

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { createDeferred } from '../../../src/core/async/abort.ts'
 import {
-  BatchCommit,
   type CommitResult,
   GroupCommit,
+  ItemCommit,
   type QueuedRequest,
   withinLimits,
 } from '../../../src/core/async/group-commit.ts'
@@ -16,7 +16,7 @@ function held(options: { items?: number; bytes?: number; keys?: boolean; refused
     fail: (e: Error) => void
   }[] = []
   let tell = createDeferred()
-  const group = new BatchCommit<string, string>({
+  const group = new ItemCommit<string, string>({
     commit: (items) => {
       const answered = createDeferred<CommitResult<string>[]>()
       batches.push({ items, answer: answered.resolve, fail: answered.reject })
@@ -82,7 +82,7 @@ test('a commit that fails rejects its own batch only; what was queued behind it 
 
 test('a commit that throws at once rejects its own batch only', async () => {
   let calls = 0
-  const group = new BatchCommit<string, string>({
+  const group = new ItemCommit<string, string>({
     commit: (items) => {
       calls += 1
       if (calls === 1) throw new Error('broken')

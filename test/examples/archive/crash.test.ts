@@ -48,7 +48,7 @@ async function tell(kill: string): Promise<string[]> {
   })
   expect(await once(doomed, 'exit'), kill).toEqual([null, 'SIGKILL'])
 
-  await using _heir = await startConductor({ board, persistence: logbooks, flows: [crashFlow] })
+  await using _nextOwner = await startConductor({ board, persistence: logbooks, flows: [crashFlow] })
   expect(await job.wait()).toBe('COMPLETE')
   const lines = (await readFile(journal, 'utf8')).trim().split('\n')
   return lines.map((line) => describe(JSON.parse(line) as Execution))

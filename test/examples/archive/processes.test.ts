@@ -47,11 +47,11 @@ test('300 files, three conductors, one of them killed: every file is archived ex
   expect(await wrongEntries(folder, out)).toEqual([])
   // The kill did hit somebody at work.
   expect((await runsOf(out)).some((run) => run > 1)).toBe(true)
-  await using witness = new ZooKeeper({ hosts: zookeeperHosts })
-  await witness.connect()
+  await using observer = new ZooKeeper({ hosts: zookeeperHosts })
+  await observer.connect()
   // Neither postings nor locks.
-  expect((await witness.getChildren(path)).names.filter((name) => !name.startsWith('.'))).toEqual([])
-  expect((await witness.getChildren(`${path}/.trash`)).names).toEqual([])
+  expect((await observer.getChildren(path)).names.filter((name) => !name.startsWith('.'))).toEqual([])
+  expect((await observer.getChildren(`${path}/.trash`)).names).toEqual([])
 })
 
 test('says how to watch it, asks its conductors to stop at Ctrl-C, and leaves alone what is not its own', async () => {

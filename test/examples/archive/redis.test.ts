@@ -30,7 +30,7 @@ test('200 files, three conductors, one of them killed: every file is archived ex
   expect(await wrongEntries(folder, out)).toEqual([])
   // The kill did hit somebody at work.
   expect((await runsOf(out)).some((run) => run > 1)).toBe(true)
-  const witness = new Redis(server.uri)
-  for (const key of ['jobs', 'rows', 'held', 'trash']) expect(await witness.exists(`{demo}:${key}`), key).toBe(0)
-  witness.disconnect()
+  const observer = new Redis(server.uri)
+  for (const key of ['jobs', 'rows', 'held', 'trash']) expect(await observer.exists(`{demo}:${key}`), key).toBe(0)
+  observer.disconnect()
 })

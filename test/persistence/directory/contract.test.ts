@@ -126,8 +126,8 @@ variant('a log that was cut anywhere in its last record is read up to the one be
     await writeFile(path, damaged)
     expect(atomNames(await persistence.getBook('uuid'))).toEqual(['first'])
   }
-  const heir = await persistence.acquire(requestOf('uuid', 2))
-  await heir.write({ atoms: [atom('after')] })
+  const nextOwner = await persistence.acquire(requestOf('uuid', 2))
+  await nextOwner.write({ atoms: [atom('after')] })
   expect(atomNames(await persistence.getBook('uuid'))).toEqual(['first', 'after'])
 })
 
@@ -169,7 +169,7 @@ test('a mark that a power failure left empty has no owner', async () => {
   expect((await persistence.acquire(requestOf('uuid', 4))).flow.run).toBe(4)
 })
 
-test('the heir removes what older terms left, and nothing of newer ones', async () => {
+test('the next owner removes what older terms left, and nothing of newer ones', async () => {
   const directory = await testDirectory()
   await using persistence = await openPersistence(`directory:${directory}`)
   for (const run of [1, 2, 2]) await persistence.acquire(requestOf('uuid', run))
@@ -202,8 +202,8 @@ test('the log of a flow that is over is cut down to what it comes to; of one tha
   }
   expect(sizes[0]).toBeGreaterThan(200_000)
   expect(sizes[1]).toBeLessThan(5_000)
-  const heir = await persistence.acquire(requestOf('REVERTED', 2))
-  expect(heir.flow.atoms.map(({ name }) => name)).toEqual(['one', 'two'])
+  const nextOwner = await persistence.acquire(requestOf('REVERTED', 2))
+  expect(nextOwner.flow.atoms.map(({ name }) => name)).toEqual(['one', 'two'])
 })
 
 variant('thousands of books are listed page by page, and found one by one', async () => {
@@ -298,8 +298,8 @@ test('files whose names have a number that is written in another way are not tak
   await log.write({ atoms: [atom('two')] })
   await persistence.updateBook('uuid', { meta: { changed: true } })
   expect(await persistence.getBook('uuid')).toMatchObject({ meta: { changed: true }, flows: [{ run: 1 }] })
-  const heir = await persistence.acquire(requestOf('uuid', 2))
-  expect(heir.flow.atoms.map(({ name }) => name)).toEqual(['one', 'two'])
+  const nextOwner = await persistence.acquire(requestOf('uuid', 2))
+  expect(nextOwner.flow.atoms.map(({ name }) => name)).toEqual(['one', 'two'])
 })
 
 test('a record or a log whose name is a link to nothing is damage, and is reported', async () => {

@@ -1,4 +1,4 @@
-/** What a log does when the disk refuses or an heir comes at the worst moment, both of which are made to happen here. */
+/** What a log does when the disk refuses or a next owner comes at the worst moment, both of which are made to happen here. */
 import { writeFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -119,17 +119,17 @@ test('writes that queue up while a sync is under way share the next one', async 
 })
 
 test('a write is refused when a newer run takes over after it was appended and before it is synced', async () => {
-  let heir: FlowDetail | undefined
+  let nextOwner: FlowDetail | undefined
   const { log, folder } = await logWith(async (call) => {
     if (call.of !== 'datasync') return
     const acquired = await acquireTerm([folder], requestOf('uuid', 2))
-    heir = acquired.flow
+    nextOwner = acquired.flow
     await acquired.file.close()
   })
   await expect(log.write({ atoms: [atom('racing')] })).rejects.toThrow(ClaimLost)
   await expect(log.write({ atoms: [atom('late')] })).rejects.toThrow(ClaimLost)
   await log.close()
-  expect(heir?.atoms.map(({ name }) => name)).toEqual(['racing'])
+  expect(nextOwner?.atoms.map(({ name }) => name)).toEqual(['racing'])
   expect(await atomsIn(folder)).toEqual(['racing'])
 })
 

@@ -23,18 +23,18 @@ const LISTING_ROWS = LISTINGS.map((listing) => [listing] as const)
 const isStable = ([listing]: readonly [Listing]) => listing === 'stable'
 
 /**
- * Calls `scene` with each number of steps after which its actor stops, up to the one that it does not reach; with `every` only
+ * Calls `setup` with each number of steps after which its actor stops, up to the one that it does not reach; with `every` only
  * with one of so many numbers, beginning with `first`.
  */
 async function afterEachStep(
-  scene: (stopBefore: number) => Promise<'stopped' | 'finished'>,
+  setup: (stopBefore: number) => Promise<'stopped' | 'finished'>,
   { every = 1, first = 0 }: { every?: number; first?: number } = {},
 ): Promise<number> {
-  for (let stopBefore = first; ; stopBefore += every) if ((await scene(stopBefore)) === 'finished') return stopBefore
+  for (let stopBefore = first; ; stopBefore += every) if ((await setup(stopBefore)) === 'finished') return stopBefore
 }
 
 /**
- * Which steps a scene is stopped at that is played with each kind of listing: in `npm test` each kind has a third of them, so
+ * Which steps a setup is stopped at that is played with each kind of listing: in `npm test` each kind has a third of them, so
  * that together they have all.
  */
 function stepsOf(listing: Listing): { every: number; first: number } {
@@ -95,15 +95,15 @@ testRows(LISTING_ROWS, isStable)(
   },
 )
 
-/** Calls `scene` with each pair of numbers of steps after which its two actors stop; one of `every` of them. */
+/** Calls `setup` with each pair of numbers of steps after which its two actors stop; one of `every` of them. */
 async function afterEachPair(
   { every }: { every: number },
-  scene: (stops: { first: number; second: number }) => Promise<{ at: readonly ('stopped' | 'finished')[] }>,
+  setup: (stops: { first: number; second: number }) => Promise<{ at: readonly ('stopped' | 'finished')[] }>,
 ): Promise<void> {
   await afterEachStep(async (first) => {
     let firstAt: 'stopped' | 'finished' = 'finished'
     for (let second = first % every; ; second += every) {
-      const [one = 'finished', two] = (await scene({ first, second })).at
+      const [one = 'finished', two] = (await setup({ first, second })).at
       firstAt = one
       if (two === 'finished') return firstAt
     }
@@ -241,7 +241,7 @@ testRows(LISTING_ROWS, isStable)(
       const acknowledged: string[] = []
       for (const run of [1, 2]) await runOnce(persistence, { uuid, run, acknowledged })
       const known = [...acknowledged]
-      // Stopped when it has its mark, and so when it has its log later than its heirs have theirs.
+      // Stopped when it has its mark, and so when it has its log later than its next owners have theirs.
       const late = await new StepwiseProcess({ stopBefore: 12 }).begin(() =>
         runOnce(persistence, { uuid, run: 3, acknowledged }),
       )
@@ -277,10 +277,10 @@ test('a log that was linked too late is not taken for the newest by a listing th
     persistence.getBook(uuid),
   )
   // It is about to remove what is older: the first two files that it unlinks are its own temporary ones.
-  const heir = await new StepwiseProcess({ stopBefore: isStep('unlink', { number: 3 }) }).begin(() => run(4))
-  expect([late.at, reader.at, heir.at]).toEqual(['stopped', 'stopped', 'stopped'])
+  const nextOwner = await new StepwiseProcess({ stopBefore: isStep('unlink', { number: 3 }) }).begin(() => run(4))
+  expect([late.at, reader.at, nextOwner.at]).toEqual(['stopped', 'stopped', 'stopped'])
   expect((await late.end()).error).toBeInstanceOf(Fenced)
-  expect((await heir.end()).error).toBeUndefined()
+  expect((await nextOwner.end()).error).toBeUndefined()
   const { value, error } = await reader.end()
   expect(error).toBeUndefined()
   expect(value && atomNames(value)).toEqual(['run-1', 'run-3', 'run-4'])
@@ -403,17 +403,17 @@ describe('a log that got long, whose next write starts a new file', () => {
         const uuid = newBook()
         const log = await longLog(persistence, uuid)
         const { at, end } = await new StepwiseProcess({ stopBefore, listing }).begin(() => log.write(saved(5)))
-        const heir = await persistence.acquire(requestOf(uuid, 2))
+        const nextOwner = await persistence.acquire(requestOf(uuid, 2))
         const { error } = await end()
         const where = `stopped before step ${stopBefore}`
         if (error !== undefined) expect(error, where).toBeInstanceOf(ClaimLost)
         // A refused write is there only if the two raced.
-        else expect(numberIn(heir.flow), where).toBe(5)
-        expect([4, 5], where).toContain(numberIn(heir.flow))
+        else expect(numberIn(nextOwner.flow), where).toBe(5)
+        expect([4, 5], where).toContain(numberIn(nextOwner.flow))
         await expect(log.write(saved(6)), where).rejects.toThrow(ClaimLost)
-        await heir.write({ meta: { heir: true } })
-        expect(numberIn((await persistence.getBook(uuid)).flows[0]), where).toBe(numberIn(heir.flow))
-        for (const each of [log, heir]) await each.close()
+        await nextOwner.write({ meta: { nextOwner: true } })
+        expect(numberIn((await persistence.getBook(uuid)).flows[0]), where).toBe(numberIn(nextOwner.flow))
+        for (const each of [log, nextOwner]) await each.close()
         return at
       }, stepsOf(listing))
       expect(steps).toBeGreaterThan(20)
@@ -452,8 +452,8 @@ describe('a log that got long, whose next write starts a new file', () => {
     await log.write({ state: 'SUCCESS', atoms: [atom('import')] })
     await log.close()
     expect((await persistence.getBook(uuid)).flows[0]).toMatchObject({ state: 'SUCCESS', run: 1 })
-    await using heir = await persistence.acquire(requestOf(uuid, 2))
-    expect(heir.flow.atoms[0]).not.toHaveProperty('checkpoint')
+    await using nextOwner = await persistence.acquire(requestOf(uuid, 2))
+    expect(nextOwner.flow.atoms[0]).not.toHaveProperty('checkpoint')
   })
 })
 

@@ -113,12 +113,12 @@ test('a write that waits for the database is refused when a newer run has come m
   proxy.mode = 'drop-requests'
   const writing = zombie.write({ atoms: [atom('late')] }).catch((error: unknown) => error)
   await proxy.nextRequest()
-  const heir = await direct.acquire(requestOf('uuid', 2))
+  const nextOwner = await direct.acquire(requestOf('uuid', 2))
   proxy.mode = 'pass'
   proxy.resetAll()
   expect(await writing).toBeInstanceOf(ClaimLost)
   await expect(zombie.write({ atoms: [atom('later')] })).rejects.toThrow(ClaimLost)
-  await heir.write({ atoms: [atom('mine')] })
+  await nextOwner.write({ atoms: [atom('mine')] })
   expect(atomNames(await direct.getBook('uuid'))).toEqual(['mine'])
 })
 
@@ -266,9 +266,9 @@ test('what is written side by side shares a transaction, and a zombie among them
   statements.length = 0
   await Promise.all(logs.map((log) => log.write({ state: 'RUNNING', atoms: [atom('one')] })))
   expect(statements).toHaveLength(1)
-  const heir = await persistence.acquire(requestOf('flow 7', 2))
+  const nextOwner = await persistence.acquire(requestOf('flow 7', 2))
   statements.length = 0
-  const writes = [...logs, heir].map((log) => log.write({ atoms: [atom('two', { result: log.flow.run })] }))
+  const writes = [...logs, nextOwner].map((log) => log.write({ atoms: [atom('two', { result: log.flow.run })] }))
   const outcomes = await Promise.allSettled(writes)
   expect(outcomes.flatMap(({ status }, index) => (status === 'rejected' ? [index] : []))).toEqual([7])
   expect(outcomes[7]).toMatchObject({ reason: { code: ClaimLost.code } })

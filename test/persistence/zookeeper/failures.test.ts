@@ -7,7 +7,7 @@ import { createDeferred } from '../../../src/core/async/abort.ts'
 import { ClaimLost, StorageFailure } from '../../../src/core/errors.ts'
 import { input, linear, task } from '../../../src/flow/index.ts'
 import { openPersistence, type Persistence } from '../../../src/persistence/index.ts'
-import { Layout } from '../../../src/persistence/zookeeper/layout.ts'
+import { LogbookLayout } from '../../../src/persistence/zookeeper/layout.ts'
 import { finishRemoval, markGoneOp } from '../../../src/persistence/zookeeper/removal.ts'
 import { ZooKeeper } from '../../../src/zookeeper/index.ts'
 import { namespace, zookeeperHosts } from '../../support/namespace.ts'
@@ -88,8 +88,8 @@ describe.skipIf(!zookeeperHosts)('logbooks in a ZooKeeper that fails', () => {
     const zombie = await cut.acquire(requestOf('uuid', 1))
     proxy.mode = 'drop-requests'
     const writing = zombie.write({ atoms: [atom('late')] }).catch((error: unknown) => error)
-    const heir = await direct.acquire(requestOf('uuid', 2))
-    await heir.write({ atoms: [atom('mine')] })
+    const nextOwner = await direct.acquire(requestOf('uuid', 2))
+    await nextOwner.write({ atoms: [atom('mine')] })
     proxy.mode = 'pass'
     proxy.resetAll()
     expect(await writing).toBeInstanceOf(ClaimLost)
@@ -134,7 +134,7 @@ describe.skipIf(!zookeeperHosts)('logbooks in a ZooKeeper that fails', () => {
       () => persistence.createBook({ uuid, name: 'book' }),
     ]) {
       const { flows, ...book } = await persistence.getBook(uuid)
-      const where = new Layout(path).book(uuid)
+      const where = new LogbookLayout(path).book(uuid)
       const { stat } = await zookeeper.getData(where)
       await zookeeper.multi(markGoneOp(where, { book, version: stat.version, mark: randomUUID() }))
       await expect(persistence.getBook(uuid)).rejects.toThrow('no logbook')
@@ -150,7 +150,7 @@ describe.skipIf(!zookeeperHosts)('logbooks in a ZooKeeper that fails', () => {
     await using persistence = await openPersistence(`zookeeper://${zookeeperHosts}${path}`)
     await using zookeeper = new ZooKeeper({ hosts: zookeeperHosts })
     await zookeeper.connect()
-    const where = new Layout(path).book('uuid')
+    const where = new LogbookLayout(path).book('uuid')
     const marks: string[] = []
     for (let round = 0; round < 20; round++) {
       const log = await persistence.acquire(requestOf('uuid', 1, randomUUID()))

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { openPersistence, type Persistence } from '../../../src/persistence/index.ts'
 import { acquireFlow } from '../../../src/persistence/zookeeper/acquire.ts'
 import { LogbookCommitter } from '../../../src/persistence/zookeeper/committer.ts'
-import { Layout } from '../../../src/persistence/zookeeper/layout.ts'
+import { LogbookLayout } from '../../../src/persistence/zookeeper/layout.ts'
 import { readWholeFlow } from '../../../src/persistence/zookeeper/reader.ts'
 import type { ZooKeeper } from '../../../src/zookeeper/index.ts'
 import { namespace, zookeeperHosts } from '../../support/namespace.ts'
@@ -48,7 +48,7 @@ describe.skipIf(!zookeeperHosts)('a book that is created again', () => {
     await (await persistence.acquire(requestFor(uuid, 1))).close()
     await using client = await connected({ hosts: zookeeperHosts })
     const zookeeper = interrupted(client, 'multi', () => recreate(persistence, uuid, []))
-    const place = { zookeeper, layout: new Layout(path), committer: new LogbookCommitter(zookeeper) }
+    const place = { zookeeper, layout: new LogbookLayout(path), committer: new LogbookCommitter(zookeeper) }
     const acquired = await acquireFlow(place, requestFor(uuid, 2), randomUUID())
     expect(acquired.flow.run).toBe(2)
   })
@@ -61,7 +61,7 @@ describe.skipIf(!zookeeperHosts)('a book that is created again', () => {
     const { createdAt } = (await persistence.getBook(uuid)).flows[0] ?? {}
     await using client = await connected({ hosts: zookeeperHosts })
     const zookeeper = interrupted(client, 'getChildren', () => recreate(persistence, uuid, ['new']))
-    const flow = await readWholeFlow(zookeeper, new Layout(path).flow(uuid, uuid))
+    const flow = await readWholeFlow(zookeeper, new LogbookLayout(path).flow(uuid, uuid))
     expect(flow?.atoms.map(({ name }) => name)).toEqual(['new'])
     expect(flow?.createdAt).not.toEqual(createdAt)
   })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { AccessDenied, InvalidArgument, StorageFailure } from '../../../src/core/errors.ts'
 import { type OpenPersistenceOptions, openPersistence } from '../../../src/persistence/index.ts'
-import { gonePath, Layout } from '../../../src/persistence/zookeeper/layout.ts'
+import { gonePath, LogbookLayout } from '../../../src/persistence/zookeeper/layout.ts'
 import { encodeBook } from '../../../src/persistence/zookeeper/records.ts'
 import { ACL, digestId, NoAuth, PERMISSION, TlsFailed, type ZooKeeper } from '../../../src/zookeeper/index.ts'
 import { type Authority, createAuthority } from '../../support/certificates.ts'
@@ -39,7 +39,7 @@ async function tree(zookeeper: ZooKeeper, path: string): Promise<string[]> {
 describe.skipIf(!zookeeperHosts)('logbooks of one user', () => {
   test('have their ACL on every znode, and are closed to everybody else', async () => {
     const { parent, path, open } = somewhere()
-    await using witness = await connected({ auth: [ADA] })
+    await using observer = await connected({ auth: [ADA] })
     const uri = `zookeeper://ada:love%2Flace@${zookeeperHosts}${path}`
     await using persistence = await openPersistence(uri)
     expect(persistence.uri).toBe(`zookeeper://ada:***@${zookeeperHosts}${path}`)
@@ -47,10 +47,10 @@ describe.skipIf(!zookeeperHosts)('logbooks of one user', () => {
     await log.write({ state: 'RUNNING', atoms: [atom('one'), atom('two')] })
     await persistence.createBook({ uuid: 'empty', name: 'empty' })
     await persistence.createFlow({ book: { uuid: 'made', name: 'made' }, flow: requestOf('made', 1).flow })
-    const paths = await tree(witness, parent)
+    const paths = await tree(observer, parent)
     // The root, three shards, three books, two flows with a term each, two atoms, and the parent.
     expect(paths).toHaveLength(14)
-    for (const each of paths) expect({ each, acl: (await witness.getACL(each)).acl }).toEqual({ each, acl: [adas] })
+    for (const each of paths) expect({ each, acl: (await observer.getACL(each)).acl }).toEqual({ each, acl: [adas] })
 
     for (const auth of [[], [{ scheme: 'digest', auth: 'ada:guessed' }]]) {
       await using stranger = await connected({ auth })
@@ -76,13 +76,13 @@ describe.skipIf(!zookeeperHosts)('logbooks of one user', () => {
     // Without a right to more than reading, and without having to say what the ACL is.
     await using reader = await open({ create: false })
     expect(await reader.getBook('book')).toMatchObject({ name: 'book' })
-    const path = new Layout(owner.uri.replace(/^[^/]*\/\/[^/]*|\?.*$/g, ''))
-    await using witness = await connected({ auth: [ADA] })
-    await witness.create(`${path.shard('gone')}`, null, { acl }).catch(() => undefined)
+    const path = new LogbookLayout(owner.uri.replace(/^[^/]*\/\/[^/]*|\?.*$/g, ''))
+    await using observer = await connected({ auth: [ADA] })
+    await observer.create(`${path.shard('gone')}`, null, { acl }).catch(() => undefined)
     const at = new Date()
     const gone = { uuid: 'gone', name: 'gone', meta: {}, createdAt: at, updatedAt: at }
-    await witness.create(path.book('gone'), encodeBook({ book: gone, gone: 'mark' }), { acl })
-    await witness.create(gonePath(path.book('gone'), 'mark'), null, { acl })
+    await observer.create(path.book('gone'), encodeBook({ book: gone, gone: 'mark' }), { acl })
+    await observer.create(gonePath(path.book('gone'), 'mark'), null, { acl })
     const listed: string[] = []
     for await (const { uuid } of reader.listBooks()) listed.push(uuid)
     expect(listed).toEqual(['book'])
@@ -94,11 +94,11 @@ describe.skipIf(!zookeeperHosts)('logbooks of one user', () => {
 
   test('a right that is taken away while they are open is no fault of a job', async () => {
     const { path, open } = somewhere()
-    await using witness = await connected({ auth: [ADA] })
+    await using observer = await connected({ auth: [ADA] })
     await using persistence = await open({ acl: [adas, ...ACL.open] })
     const log = await persistence.acquire(requestOf('book', 1))
-    const paths = await tree(witness, path)
-    for (const each of paths) await witness.setACL(each, [adas])
+    const paths = await tree(observer, path)
+    for (const each of paths) await observer.setACL(each, [adas])
     expect(await failureOf(log.write({ atoms: [atom('one')] }))).toMatchObject({
       code: 'JOBBOARD_STORAGE_FAILURE',
       retryable: true,
@@ -111,8 +111,8 @@ describe.skipIf(!zookeeperHosts)('logbooks of one user', () => {
     const uri = `zookeeper://${zookeeperHosts}/books?chroot=${chroot}&sessionTimeout=6000&tick=1000`
     await using persistence = await openPersistence(uri)
     await persistence.createBook({ uuid: 'book', name: 'book' })
-    await using witness = await connected()
-    expect(await witness.exists(`${parent}/books`)).toMatchObject({ version: 0 })
+    await using observer = await connected()
+    expect(await observer.exists(`${parent}/books`)).toMatchObject({ version: 0 })
     const refusal = await failureOf(openPersistence(`zookeeper://${zookeeperHosts}/books?client=native`))
     expect(refusal).toBeInstanceOf(InvalidArgument)
     expect(String(refusal)).toContain('remove the parameter client')

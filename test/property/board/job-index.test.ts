@@ -10,6 +10,8 @@ import type { BoardChange, StoredJob } from '../../../src/board/contract/index.t
 import type { JobEntry } from '../../../src/board/model/entry.ts'
 import { makePosting } from '../../../src/board/model/posting.ts'
 import { JobIndex } from '../../../src/board/view/job-index.ts'
+import { JobReports } from '../../../src/board/view/job-reports.ts'
+import { ListingApplier } from '../../../src/board/view/listing-applier.ts'
 import { toJobId } from '../../board/queue/entries.ts'
 import { count } from '../../support/counts.ts'
 
@@ -42,7 +44,9 @@ class NaiveBoard {
   readonly jobs = new Map<string, NaiveJob>()
   readonly ended = new Map<string, 'COMPLETE' | 'TRASHED'>()
   readonly emitted = new Map<string, string[]>()
-  readonly #index = new JobIndex({ window: undefined, listingSlice: 2 })
+  readonly #index = new JobIndex({ window: undefined })
+  readonly #reports = new JobReports(this.#index)
+  readonly #listings = new ListingApplier(this.#index, { slice: 2 })
   /** The listing that is being taken in, with the changes that are kept meanwhile. */
   #listing: { readonly slices: Iterator<void>; readonly missed: BoardChange[] } | undefined
   #isListed = false
@@ -76,7 +80,7 @@ class NaiveBoard {
     if (this.#isOpen) return
     this.#isOpen = true
     this.#isListed = false
-    this.#index.open()
+    this.#listings.open()
     this.#list()
   }
 
@@ -85,6 +89,7 @@ class NaiveBoard {
     this.#isOpen = false
     this.#listing = undefined
     this.#index.close()
+    this.#reports.close()
     this.emitted.clear()
     this.ended.clear()
   }
@@ -92,7 +97,7 @@ class NaiveBoard {
   /** Reports a change, as backends do while the board is viewed. */
   #report(change: BoardChange): void {
     if (this.#listing) this.#listing.missed.push(change)
-    else if (this.#isOpen) this.#index.apply(change)
+    else if (this.#isOpen) this.#reports.apply(change)
   }
 
   /** Posts a job, and reports it. */
@@ -108,7 +113,7 @@ class NaiveBoard {
   #applyOwnPost(id: string): void {
     const stored = this.#stored({ id })
     if (!stored || !this.#isOpen) return
-    this.#index.applyOwnPost(stored, { isCurrent: !this.#listing, isCovered: true })
+    this.#reports.applyOwnPost(stored, { isCurrent: !this.#listing, isCovered: true })
   }
 
   #change(
@@ -140,7 +145,7 @@ class NaiveBoard {
       this.#index.toRead.delete(entry)
       const stored = this.#stored(entry)
       // As the view does: the kept changes say how the job ended.
-      if (stored || !this.#listing) this.#index.applyPosting(entry, stored)
+      if (stored || !this.#listing) this.#reports.applyPosting(entry, stored)
     }
   }
 
@@ -159,7 +164,7 @@ class NaiveBoard {
       this.#postedBefore = new Set(listing.jobs.filter((id) => !this.emitted.has(id)))
       this.#claimedBefore = listing.claimed
     }
-    this.#listing = { slices: this.#index.applyListing(listing, []), missed: [] }
+    this.#listing = { slices: this.#listings.apply(listing, []), missed: [] }
     this.#take()
   }
 
@@ -169,7 +174,7 @@ class NaiveBoard {
     const { missed } = this.#listing
     this.#listing = undefined
     this.#isListed = true
-    for (const change of missed) this.#index.apply(change)
+    for (const change of missed) this.#reports.apply(change)
   }
 
   /** Takes in what is left of the listing, and reads the postings. */
@@ -202,7 +207,7 @@ class NaiveBoard {
     const known = new Map([...this.#index.entries()].map((entry) => [entry.id ?? '', entry]))
     expect([...known.keys()].sort()).toEqual(this.#isOpen ? [...this.jobs.keys()].sort() : [])
     if (!this.#isOpen) return
-    expect(this.#index.jobCount).toBe(this.jobs.size)
+    expect(this.#reports.jobCount).toBe(this.jobs.size)
     for (const job of this.jobs.values()) {
       const entry = known.get(job.id)
       expect(entry).toMatchObject({ claimed: job.claimed, cancelRequested: job.cancelled, ended: undefined })

@@ -140,7 +140,7 @@ class Model {
         return
       }
       case 'give up':
-        if (entry.isReserved && entry.queueEntry) this.#queue.release([entry.queueEntry])
+        if (entry.isReserved && entry.queuePlace) this.#queue.unreserve([entry.queuePlace])
         return
     }
     this.#tell(job)
@@ -170,7 +170,7 @@ class Model {
     const inConflict = claimable.some((a, at) => claimable.slice(at + 1).some((b) => conflict(a, b)))
     expect(inConflict).toBe(false)
     expect(taken.every(({ entry, stored }) => entry.isReserved && entry.stored === stored)).toBe(true)
-    this.#queue.release(taken)
+    this.#queue.unreserve(taken)
   }
 
   #checkBlocker(job: Job): void {
@@ -264,7 +264,7 @@ describe('jobs that run and end in any order', () => {
         entry.claimed = true
         queue.update(entry)
       }
-      queue.release(places)
+      queue.unreserve(places)
     }
     const end = (run: Run | undefined) => {
       if (!run) return

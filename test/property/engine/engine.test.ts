@@ -59,7 +59,7 @@ class CallRecorder {
 
 interface EngineScenario {
   readonly detail: FlowDetail
-  readonly witness: CallRecorder
+  readonly observer: CallRecorder
   readonly writes: number
 }
 
@@ -69,13 +69,13 @@ async function tell(
   options: { concurrency: number; kills?: readonly number[]; done?: boolean },
 ): Promise<EngineScenario> {
   await using shop = new TaskRecorder()
-  const witness = new CallRecorder()
-  const flow = flowOf(plan, (name, event) => witness.hear(name, event))
-  witness.watch(flow)
+  const observer = new CallRecorder()
+  const flow = flowOf(plan, (name, event) => observer.hear(name, event))
+  observer.watch(flow)
   for (let run = 0; run < 500; run += 1) {
     const log = await shop.acquire(flow)
     if (['SUCCESS', 'REVERTED', 'FAILURE'].includes(log.flow.state))
-      return { detail: log.flow, witness, writes: shop.writes.length }
+      return { detail: log.flow, observer, writes: shop.writes.length }
     const kill = options.kills?.[run] ?? Number.POSITIVE_INFINITY
     const dying = dyingAt(kill, log, { done: options.done ?? true })
     const engine = new Engine({ flow, log: dying, concurrency: options.concurrency })
@@ -93,10 +93,10 @@ function summarize({ state, atoms }: FlowDetail): unknown {
   return { state, atoms: states.sort() }
 }
 
-function assertAllowed({ detail, witness }: EngineScenario): void {
-  expect(witness.objections).toEqual([])
+function assertAllowed({ detail, observer }: EngineScenario): void {
+  expect(observer.objections).toEqual([])
   const surviving = detail.atoms.filter(({ state }) => state === 'SUCCESS').map(({ name }) => name)
-  expect(witness.left.filter((name) => !surviving.includes(name))).toEqual([])
+  expect(observer.left.filter((name) => !surviving.includes(name))).toEqual([])
   expect(['SUCCESS', 'REVERTED']).toContain(detail.state)
   const allowed = detail.state === 'SUCCESS' ? ['SUCCESS'] : ['PENDING', 'REVERTED']
   expect(detail.atoms.filter(({ state }) => !allowed.includes(state))).toEqual([])

@@ -10,14 +10,14 @@ describe.skipIf(!zookeeperHosts)('outcomes', () => {
   test('a request whose answer is lost is unknown, and may have happened', async () => {
     await using proxy = await startProxy({ port: portOf(zookeeperHosts) })
     await using client = await connected({ hosts: proxy.hosts })
-    await using witness = await connected()
+    await using observer = await connected()
     const path = namespace()
     proxy.mode = 'swallow-replies'
     const sent = proxy.nextRequest()
     const lost = failureOf(client.create(path, bytes('done')))
     await sent
-    // The server takes requests in order over all connections, so it has this one when it answers the witness.
-    await witness.create(`${path}-witness`)
+    // The server takes requests in order over all connections, so it has this one when it answers the observer.
+    await observer.create(`${path}-observer`)
     proxy.mode = 'pass'
     proxy.resetAll()
     const error = await lost

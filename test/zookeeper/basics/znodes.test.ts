@@ -68,8 +68,8 @@ describe.skipIf(!zookeeperHosts)('znodes', () => {
   })
 
   test('ephemeral znodes go with the session', async () => {
-    await using witness = new zk.ZooKeeper({ hosts: zookeeperHosts })
-    await witness.connect()
+    await using observer = new zk.ZooKeeper({ hosts: zookeeperHosts })
+    await observer.connect()
     const client = await connected()
     const path = namespace()
     await client.create(path, bytes('here'), { ephemeral: true })
@@ -77,12 +77,12 @@ describe.skipIf(!zookeeperHosts)('znodes', () => {
     expect(await failureOf(client.create(`${path}/child`))).toBeInstanceOf(zk.NoChildrenForEphemerals)
     const gone = new Promise<void>((resolve) => {
       const events = (batch: readonly zk.WatchEvent[]) => batch.some(({ type }) => type === 'deleted') && resolve()
-      void witness.watch(path, { mode: 'persistent' }, { events, gap: () => undefined })
+      void observer.watch(path, { mode: 'persistent' }, { events, gap: () => undefined })
     })
-    await witness.sync(path)
+    await observer.sync(path)
     await client.close()
     await gone
-    expect(await witness.exists(path)).toBeUndefined()
+    expect(await observer.exists(path)).toBeUndefined()
   })
 
   test('containers and znodes with a time to live are made', async () => {

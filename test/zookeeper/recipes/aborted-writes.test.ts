@@ -22,14 +22,14 @@ async function cleanedUp({ client }: LostReplyServer): Promise<void> {
 
 /** Begins a create that happens, and gives it up before it is answered; the znode it made. */
 async function evictPosting(lab: LostReplyServer, path: string, mode: CreateMode & { id: string }): Promise<string> {
-  const { client, proxy, witness } = lab
-  const before = (await witness.getChildren(lab.path)).names
+  const { client, proxy, observer } = lab
+  const before = (await observer.getChildren(lab.path)).names
   const made = await nextChange(lab)
   proxy.mode = 'swallow-replies'
   const enough = new AbortController()
   const creating = failureOf(protectedCreate(client, path, null, { ...mode, signal: enough.signal }))
   await made.happened
-  const [name] = (await witness.getChildren(lab.path)).names.filter((each) => !before.includes(each))
+  const [name] = (await observer.getChildren(lab.path)).names.filter((each) => !before.includes(each))
   enough.abort(new Error('enough'))
   await creating
   const again = reaches(client, 'connected')
@@ -57,29 +57,29 @@ function bounded(client: ZooKeeper): { readonly client: ZooKeeper; readonly aske
 describe.skipIf(!zookeeperHosts)('a protected create that is given up', () => {
   test('leaves alone what was there before under the same id', async () => {
     await using lab = await startLostReplyServer()
-    const { client, witness, path } = lab
+    const { client, observer, path } = lab
     const earlier = await protectedCreate(client, `${path}/x`, null, { id: 'mine' })
     const signal = AbortSignal.abort(new Error('enough'))
     await failureOf(protectedCreate(client, `${path}/x`, null, { id: 'mine', signal, session: sessionOf(client) }))
     await cleanedUp(lab)
-    expect(await witness.exists(earlier.path)).toEqual(earlier.stat)
+    expect(await observer.exists(earlier.path)).toEqual(earlier.stat)
   })
 
   test('and of several of one id takes away the very one that it made', async () => {
     await using lab = await startLostReplyServer()
-    const { client, witness, path } = lab
+    const { client, observer, path } = lab
     const earlier = await protectedCreate(client, `${path}/n-`, null, { id: 'mine', ...SEQUENTIAL })
     const made = await evictPosting(lab, `${path}/n-`, { id: 'mine', ...SEQUENTIAL })
     await cleanedUp(lab)
     expect(made).toMatch(/_c_mine-n-0000000001$/)
-    expect(await witness.exists(made)).toBeUndefined()
-    expect(await witness.exists(earlier.path)).toEqual(earlier.stat)
+    expect(await observer.exists(made)).toBeUndefined()
+    expect(await observer.exists(earlier.path)).toEqual(earlier.stat)
   })
 
   test('takes no other id for its own that begins with it', async () => {
     await using lab = await startLostReplyServer()
-    const { client, witness, path } = lab
-    const longer = async () => protectedCreate(witness, `${path}/`, null, { id: 'w-2', ...SEQUENTIAL })
+    const { client, observer, path } = lab
+    const longer = async () => protectedCreate(observer, `${path}/`, null, { id: 'w-2', ...SEQUENTIAL })
     const writing = await losing(
       lab,
       'the request',
@@ -93,7 +93,7 @@ describe.skipIf(!zookeeperHosts)('a protected create that is given up', () => {
 
   test.each([ELECTION, SEQUENTIAL, {}])('because its session is lost, ends with that (%j)', async (mode) => {
     await using lab = await startLostReplyServer()
-    const { client, proxy, witness, path } = lab
+    const { client, proxy, observer, path } = lab
     const session = sessionOf(client)
     const over = new AbortController()
     client.on('state', ({ state, reason }) => {
@@ -113,15 +113,15 @@ describe.skipIf(!zookeeperHosts)('a protected create that is given up', () => {
     expect(await creating).toBe(over.signal.reason)
     await cleanedUp(lab)
     expect(watched.asked()).toBeLessThan(10)
-    expect((await witness.getChildren(path)).names).toEqual([])
+    expect((await observer.getChildren(path)).names).toEqual([])
   })
 })
 
 describe.skipIf(!zookeeperHosts)('a protected create', () => {
   test('does not take the znode of an earlier session for its own', async () => {
     await using lab = await startLostReplyServer()
-    const { client, witness, path } = lab
-    const theirs = () => protectedCreate(witness, `${path}/n-`, null, { id: 'host', ...ELECTION })
+    const { client, observer, path } = lab
+    const theirs = () => protectedCreate(observer, `${path}/n-`, null, { id: 'host', ...ELECTION })
     const { path: made, stat } = await lost(
       lab,
       'the request',
@@ -134,8 +134,8 @@ describe.skipIf(!zookeeperHosts)('a protected create', () => {
 
   test('that looks at more than can be read stays unknown', async () => {
     await using lab = await startLostReplyServer({ maxReplyBytes: 2_000 })
-    const { witness, path } = lab
-    await Promise.all(Array.from({ length: 200 }, (_, n) => witness.create(`${path}/a-long-name-${n}`)))
+    const { observer, path } = lab
+    await Promise.all(Array.from({ length: 200 }, (_, n) => observer.create(`${path}/a-long-name-${n}`)))
     const creating = lost(lab, 'the answer', (failing) => protectedCreate(failing, `${path}/n-`, null, SEQUENTIAL))
     const unread = { name: 'ConnectionLoss', path, retryable: false }
     expect(await failureOf(creating)).toMatchObject({ name: 'ConnectionLoss', outcome: 'unknown', cause: unread })

@@ -46,19 +46,19 @@ describe.skipIf(!zookeeperHosts)('a protected create', () => {
     ['the request', { ephemeral: true, sequential: true }],
   ] as const)('makes exactly one znode when %s is lost (%j)', async (what, mode) => {
     await using lab = await startLostReplyServer()
-    const { client, witness, path } = lab
+    const { client, observer, path } = lab
     const session = sessionOf(client)
     const created = await lost(lab, what, (failing) => protectedCreate(failing, `${path}/n-`, Buffer.from('d'), mode))
     expect(sessionOf(client)).toBe(session)
-    const { names } = await witness.getChildren(path)
+    const { names } = await observer.getChildren(path)
     expect(names.map((name) => `${path}/${name}`)).toEqual([created.path])
-    expect(await witness.exists(created.path)).toEqual(created.stat)
+    expect(await observer.exists(created.path)).toEqual(created.stat)
     expect(created.stat.ephemeralOwner).toBe('ephemeral' in mode ? session : 0n)
   })
 
   test('never takes an ephemeral znode from a session that has ended', async () => {
     await using lab = await startLostReplyServer()
-    const { client, witness, proxy, path } = lab
+    const { client, observer, proxy, path } = lab
     const before = sessionOf(client)
     const creating = lost(
       lab,
@@ -70,22 +70,22 @@ describe.skipIf(!zookeeperHosts)('a protected create', () => {
     proxy.mode = 'pass'
     await client.sync('/')
     expect(sessionOf(client)).not.toBe(before)
-    expect((await witness.getChildren(path)).names).toEqual([])
+    expect((await observer.getChildren(path)).names).toEqual([])
   })
 
   test('finds a persistent one from the next session, but makes none there', async () => {
     await using lab = await startLostReplyServer()
-    const { client, witness, path } = lab
+    const { client, observer, path } = lab
     const end = () => expireSession(zookeeperHosts, sessionOf(client))
     const found = await lost(lab, 'the answer', (failing) => protectedCreate(failing, `${path}/kept`), end)
-    expect(await witness.exists(found.path)).toEqual(found.stat)
+    expect(await observer.exists(found.path)).toEqual(found.stat)
     const refused = lost(lab, 'the request', (failing) => protectedCreate(failing, `${path}/not-done`), end)
     const over = { name: 'SessionExpired', outcome: 'not-sent' }
     expect(await failureOf(refused)).toMatchObject({ ...over, retryable: true })
     const session = sessionOf(client)
     const write = (failing: ExactlyOnceClient) => protectedCreate(failing, `${path}/bound`, null, { session })
     expect(await failureOf(lost(lab, 'the request', write, end))).toMatchObject({ ...over, retryable: false })
-    expect((await witness.getChildren(path)).names).toHaveLength(1)
+    expect((await observer.getChildren(path)).names).toHaveLength(1)
   })
 
   test('stays unknown when the client cannot read any more', async () => {
@@ -106,9 +106,9 @@ describe.skipIf(!zookeeperHosts)('a protected create', () => {
     'that is given up under way leaves nothing behind (%j)',
     async (mode) => {
       await using lab = await startLostReplyServer()
-      const { client, proxy, witness, path } = lab
+      const { client, proxy, observer, path } = lab
       const gone = createDeferred()
-      const watch = await witness.watch(
+      const watch = await observer.watch(
         path,
         { mode: 'recursive' },
         { events: (batch) => batch.some(({ type }) => type === 'deleted') && gone.resolve(), gap: () => undefined },
@@ -124,7 +124,7 @@ describe.skipIf(!zookeeperHosts)('a protected create', () => {
       proxy.mode = 'pass'
       proxy.resetAll()
       await gone.promise
-      expect((await witness.getChildren(path)).names).toEqual([])
+      expect((await observer.getChildren(path)).names).toEqual([])
       await watch.remove()
     },
   )
@@ -179,12 +179,12 @@ describe.skipIf(!zookeeperHosts)('an idempotent delete', () => {
 
   test('leaves alone what is another znode than the one that was meant', async () => {
     await using lab = await startLostReplyServer()
-    const { client, witness, path } = lab
+    const { client, observer, path } = lab
     const czxid = (await client.exists(path))?.czxid ?? 0n
-    await witness.delete(path)
-    await witness.create(path, Buffer.from('theirs'))
+    await observer.delete(path)
+    await observer.create(path, Buffer.from('theirs'))
     await idempotentDelete(client, path, { czxid })
-    expect(text((await witness.getData(path)).data)).toBe('theirs')
+    expect(text((await observer.getData(path)).data)).toBe('theirs')
   })
 
   test('is refused at another version and with children', async () => {
@@ -197,19 +197,19 @@ describe.skipIf(!zookeeperHosts)('an idempotent delete', () => {
 
   test.each(['the answer', 'the request'] as const)('is done when %s is lost', async (what) => {
     await using lab = await startLostReplyServer()
-    const { witness, path } = lab
-    const czxid = (await witness.exists(path))?.czxid ?? 0n
+    const { observer, path } = lab
+    const czxid = (await observer.exists(path))?.czxid ?? 0n
     await lost(lab, what, (failing) => idempotentDelete(failing, path, { czxid, version: 0 }))
-    expect(await witness.exists(path)).toBeUndefined()
+    expect(await observer.exists(path)).toBeUndefined()
   })
 
   test('leaves alone what was made anew in the meantime', async () => {
     await using lab = await startLostReplyServer()
-    const { witness, path } = lab
-    const czxid = (await witness.exists(path))?.czxid ?? 0n
-    const again = () => witness.create(path, Buffer.from('new'))
+    const { observer, path } = lab
+    const czxid = (await observer.exists(path))?.czxid ?? 0n
+    const again = () => observer.create(path, Buffer.from('new'))
     await lost(lab, 'the answer', (failing) => idempotentDelete(failing, path, { czxid }), again)
-    expect(text((await witness.getData(path)).data)).toBe('new')
+    expect(text((await observer.getData(path)).data)).toBe('new')
   })
 })
 
@@ -219,20 +219,20 @@ describe.skipIf(!zookeeperHosts)('who may write and not read', () => {
 
   test('receives no refusal for what was done', async () => {
     await using lab = await startLostReplyServer()
-    const { witness, path } = lab
-    await witness.addAuth('digest', 'ada:lovelace')
-    const { stat } = await witness.getData(path)
-    await witness.setACL(path, others(PERMISSION.CREATE | PERMISSION.WRITE))
+    const { observer, path } = lab
+    await observer.addAuth('digest', 'ada:lovelace')
+    const { stat } = await observer.getData(path)
+    await observer.setACL(path, others(PERMISSION.CREATE | PERMISSION.WRITE))
     const creating = lost(lab, 'the answer', (failing) =>
       protectedCreate(failing, `${path}/n-`, null, { sequential: true }),
     )
     const error = await failureOf(creating)
     expect(error).toMatchObject({ name: 'ConnectionLoss', outcome: 'unknown', cause: { name: 'NoAuth' } })
-    expect((await witness.getChildren(path)).names).toHaveLength(1)
+    expect((await observer.getChildren(path)).names).toHaveLength(1)
 
     const writing = lost(lab, 'the answer', (failing) => versionedSetData(failing, path, Buffer.from('mine'), stat))
     expect(await failureOf(writing)).toMatchObject({ name: 'ConnectionLoss', outcome: 'unknown', path })
-    expect(text((await witness.getData(path)).data)).toBe('mine')
+    expect(text((await observer.getData(path)).data)).toBe('mine')
   })
 })
 
@@ -252,10 +252,10 @@ describe.skipIf(!zookeeperHosts)('a versioned setData', () => {
     ['the request', Buffer.from('mine')],
   ] as const)('is done once when %s is lost', async (what, data) => {
     await using lab = await startLostReplyServer()
-    const { client, witness, path } = lab
+    const { client, observer, path } = lab
     const { stat } = await client.getData(path)
     const written = await lost(lab, what, (failing) => versionedSetData(failing, path, data, stat))
-    const now = await witness.getData(path)
+    const now = await observer.getData(path)
     expect(now.data && text(now.data)).toBe(data && text(data))
     expect(now.stat).toEqual(written)
     expect(written.version).toBe(1)
@@ -263,9 +263,9 @@ describe.skipIf(!zookeeperHosts)('a versioned setData', () => {
 
   test('is refused when another client was first, though its own answer was lost', async () => {
     await using lab = await startLostReplyServer()
-    const { client, witness, path } = lab
+    const { client, observer, path } = lab
     const { stat } = await client.getData(path)
-    const theirs = () => witness.setData(path, Buffer.from('theirs'))
+    const theirs = () => observer.setData(path, Buffer.from('theirs'))
     const writing = lost(
       lab,
       'the request',
@@ -273,19 +273,19 @@ describe.skipIf(!zookeeperHosts)('a versioned setData', () => {
       theirs,
     )
     expect(await failureOf(writing)).toMatchObject({ name: 'BadVersion', outcome: 'refused', path })
-    expect(text((await witness.getData(path)).data)).toBe('theirs')
+    expect(text((await observer.getData(path)).data)).toBe('theirs')
   })
 
-  test.each<[string, (witness: ZooKeeper, path: string) => Promise<unknown>]>([
-    ['written again', (witness, path) => witness.setData(path, Buffer.from('later'))],
-    ['deleted', (witness, path) => witness.delete(path)],
-    ['made anew', (witness, path) => witness.delete(path).then(() => witness.create(path, Buffer.from('0')))],
+  test.each<[string, (observer: ZooKeeper, path: string) => Promise<unknown>]>([
+    ['written again', (observer, path) => observer.setData(path, Buffer.from('later'))],
+    ['deleted', (observer, path) => observer.delete(path)],
+    ['made anew', (observer, path) => observer.delete(path).then(() => observer.create(path, Buffer.from('0')))],
   ])('stays unknown when the znode was %s before the client could read it', async (_, change) => {
     await using lab = await startLostReplyServer()
-    const { client, witness, path } = lab
+    const { client, observer, path } = lab
     const { stat } = await client.getData(path)
     const write = (failing: ExactlyOnceClient) => versionedSetData(failing, path, Buffer.from('mine'), stat)
-    const error = await failureOf(lost(lab, 'the answer', write, () => change(witness, path)))
+    const error = await failureOf(lost(lab, 'the answer', write, () => change(observer, path)))
     expect(error).toBeInstanceOf(ConnectionLoss)
     expect(error).toMatchObject({ outcome: 'unknown' })
   })

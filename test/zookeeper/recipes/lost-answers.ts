@@ -9,7 +9,7 @@ export interface LostReplyServer extends AsyncDisposable {
   readonly proxy: TcpProxy
   readonly client: ZooKeeper
   /** Connected past the proxy. */
-  readonly witness: ZooKeeper
+  readonly observer: ZooKeeper
   /** A znode that is there. */
   readonly path: string
 }
@@ -17,29 +17,29 @@ export interface LostReplyServer extends AsyncDisposable {
 export async function startLostReplyServer(options: Partial<ZooKeeperOptions> = {}): Promise<LostReplyServer> {
   const proxy = await startProxy({ port: portOf(zookeeperHosts) })
   const client = await connected({ hosts: proxy.hosts, ...options })
-  const witness = await connected()
+  const observer = await connected()
   const path = namespace()
-  await witness.create(path, Buffer.from('0'))
+  await observer.create(path, Buffer.from('0'))
   return {
     proxy,
     client,
-    witness,
+    observer,
     path,
     [Symbol.asyncDispose]: async () => {
       await client.close()
-      await witness.close()
+      await observer.close()
       await proxy.close()
     },
   }
 }
 
 /** The next change of the znode or below it. */
-export async function nextChange({ witness, path }: LostReplyServer): Promise<{ happened: Promise<void> }> {
+export async function nextChange({ observer, path }: LostReplyServer): Promise<{ happened: Promise<void> }> {
   let told: () => void = () => undefined
   const happened = new Promise<void>((resolve) => {
     told = resolve
   })
-  const watch = await witness.watch(path, { mode: 'recursive' }, { events: () => told(), gap: () => undefined })
+  const watch = await observer.watch(path, { mode: 'recursive' }, { events: () => told(), gap: () => undefined })
   return { happened: happened.then(() => watch.remove()) }
 }
 

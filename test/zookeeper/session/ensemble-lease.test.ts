@@ -28,12 +28,12 @@ describe.skipIf(!zookeeperHosts)('an owner whose server is cut off from the lead
   ] as const)('(which %s) knows in time, when no other server can be reached', async (_, mode) => {
     const leader = await ensemble.leader()
     const follower = await ensemble.follower()
-    await using witness = await connectedTo(leader, ensemble)
+    await using observer = await connectedTo(leader, ensemble)
     await using owner = await connected({ hosts: follower.proxy.hosts, ...OWNER })
     using hold = owner.holdLease()
     const { session } = await hold.proven()
     const path = namespace()
-    await witness.create(path)
+    await observer.create(path)
     await owner.create(`${path}/owner`, null, { ephemeral: true, session })
     let leaseUntil = 0
     let endedAt = Number.POSITIVE_INFINITY
@@ -44,7 +44,7 @@ describe.skipIf(!zookeeperHosts)('an owner whose server is cut off from the lead
     const watching = setInterval(() => {
       leaseUntil = owner.session?.leaseUntil ?? leaseUntil
     }, 10)
-    const given = deletion(witness, `${path}/owner`)
+    const given = deletion(observer, `${path}/owner`)
 
     ensemble.links.set(mode, { from: follower, to: leader })
     const givenAt = await given
@@ -57,11 +57,11 @@ describe.skipIf(!zookeeperHosts)('an owner whose server is cut off from the lead
   test('still receives good answers from a server that does not know: pings prove nothing', async () => {
     const leader = await ensemble.leader()
     const follower = await ensemble.follower()
-    await using witness = await connectedTo(leader, ensemble)
+    await using observer = await connectedTo(leader, ensemble)
     await using believer = await connectedTo(follower, ensemble, OWNER)
     const path = namespace()
     await believer.create(path, null, { ephemeral: true })
-    const given = deletion(witness, path)
+    const given = deletion(observer, path)
     ensemble.links.set('blackhole', { from: follower, to: leader })
     await given
     expect(believer.state).toBe('connected')
@@ -83,9 +83,9 @@ describe.skipIf(!zookeeperHosts)('an owner whose server is cut off from the lead
     })
     // The others elect one of them, and it hears nothing of that.
     ensemble.links.depose(leader)
-    await using witness = new ZooKeeper({ hosts: followers.map(({ hosts }) => hosts).join() })
-    await witness.connect({ timeout: '1m' })
-    const givenAt = await deletion(witness, path)
+    await using observer = new ZooKeeper({ hosts: followers.map(({ hosts }) => hosts).join() })
+    await observer.connect({ timeout: '1m' })
+    const givenAt = await deletion(observer, path)
     // It even answers a sync.
     await believer.sync(path)
     expect(await believer.exists(path)).toBeDefined()
@@ -95,14 +95,14 @@ describe.skipIf(!zookeeperHosts)('an owner whose server is cut off from the lead
 })
 
 /** When a znode, which is there or was, is seen to be deleted. */
-async function deletion(witness: ZooKeeper, path: string): Promise<number> {
+async function deletion(observer: ZooKeeper, path: string): Promise<number> {
   return new Promise((resolve, reject) => {
     const events = (batch: readonly WatchEvent[]) => {
       if (batch.some(({ type }) => type === 'deleted')) resolve(performance.now())
     }
-    witness
+    observer
       .watch(path, { mode: 'persistent' }, { events, gap: () => undefined })
-      .then(() => witness.exists(path))
+      .then(() => observer.exists(path))
       .then((stat) => stat ?? resolve(performance.now()), reject)
   })
 }

@@ -58,7 +58,7 @@ describe.skipIf(!zookeeperHosts)('a session', () => {
   test('is the same one after the connection broke; what waited is sent, what was under way is unknown', async () => {
     await using proxy = await proxied()
     await using client = await connected({ hosts: proxy.hosts })
-    await using witness = await connected()
+    await using observer = await connected()
     const path = namespace()
     await client.create(path, null, { ephemeral: true })
     const { id } = client.session ?? {}
@@ -80,13 +80,13 @@ describe.skipIf(!zookeeperHosts)('a session', () => {
     // It had been done, and only the answer was lost.
     expect(String(Buffer.from(read.data ?? []))).toBe('under way')
     expect(client.session?.id).toBe(id)
-    expect((await witness.exists(path))?.ephemeralOwner).toBe(id)
+    expect((await observer.exists(path))?.ephemeralOwner).toBe(id)
     expect(states).toEqual(['suspended', 'connected'])
   })
 
   test('that was expired is reported at once with its reason, and another one follows', async () => {
     await using client = await connected()
-    await using witness = await connected()
+    await using observer = await connected()
     const path = namespace()
     await client.create(path, null, { ephemeral: true })
     const old = sessionOf(client)
@@ -102,7 +102,7 @@ describe.skipIf(!zookeeperHosts)('a session', () => {
     const session = sessionOf(client)
     expect(session).not.toBe(old)
     expect(await announced).toEqual({ session, previous: old })
-    expect(await witness.exists(path)).toBeUndefined()
+    expect(await observer.exists(path)).toBeUndefined()
     const bound = failureOf(client.create(path, null, { session: old }))
     expect(await bound).toMatchObject({ name: 'SessionExpired', outcome: 'not-sent' })
     await client.create(path, null, { session })
@@ -128,14 +128,14 @@ describe.skipIf(!zookeeperHosts)('a session', () => {
   test('whose lease ends is over here before the server knows, and is closed there before the next one begins', async () => {
     await using proxy = await proxied()
     await using client = await connected({ hosts: proxy.hosts, sessionTimeout: '6s' })
-    await using witness = await connected()
+    await using observer = await connected()
     const path = namespace()
     await client.create(path, null, { ephemeral: true })
     const states = statesOf(client)
     let believed: Promise<unknown> | undefined
     client.on('state', ({ state }) => {
       if (state !== 'lost') return
-      believed = witness.exists(path)
+      believed = observer.exists(path)
       proxy.mode = 'pass'
     })
     const lost = reaches(client, 'lost')
@@ -145,8 +145,8 @@ describe.skipIf(!zookeeperHosts)('a session', () => {
     expect((await lost).reason).toMatchObject({ name: 'SessionExpired' })
     expect(await believed).toBeDefined()
     await again
-    await witness.sync(path)
-    expect(await witness.exists(path)).toBeUndefined()
+    await observer.sync(path)
+    expect(await observer.exists(path)).toBeUndefined()
     expect(await underWay).toMatchObject({ name: 'ConnectionLoss', outcome: 'unknown' })
     expect(states).toEqual(['suspended', 'lost', 'connecting', 'connected'])
   })
@@ -159,14 +159,14 @@ describe.skipIf(!zookeeperHosts)('a session', () => {
     await again
     expect(Object.keys(client.counters().faults)).toHaveLength(1)
 
-    await using witness = await connected()
+    await using observer = await connected()
     const path = namespace()
-    await witness.create(path)
+    await observer.create(path)
     await client.watch(path, { mode: 'recursive' }, { events: () => undefined, gap: () => undefined })
     const losing = reaches(client, 'lost')
     proxy.mode = 'drop-requests'
     // The server is heard of all the time, so the connection is as good as any; but nothing gets to it.
-    while (client.state === 'connected') await witness.setData(path, null)
+    while (client.state === 'connected') await observer.setData(path, null)
     const { reason, previous } = await losing
     proxy.mode = 'pass'
     expect(previous).toBe('connected')
@@ -248,7 +248,7 @@ describe.skipIf(!zookeeperHosts)('closing', () => {
 
   test('rejects what waits for a connection, and lets the ephemeral znodes go all the same', async () => {
     await using proxy = await proxied()
-    await using witness = await connected()
+    await using observer = await connected()
     const client = await connected({ hosts: proxy.hosts })
     const path = namespace()
     await client.create(path, null, { ephemeral: true })
@@ -260,8 +260,8 @@ describe.skipIf(!zookeeperHosts)('closing', () => {
     proxy.mode = 'pass'
     await client.close()
     expect(await waiting).toMatchObject({ name: 'NotSent', outcome: 'not-sent' })
-    await witness.sync(path)
-    expect(await witness.exists(path)).toBeUndefined()
+    await observer.sync(path)
+    expect(await observer.exists(path)).toBeUndefined()
   })
 
   test('while connecting ends connect()', async () => {

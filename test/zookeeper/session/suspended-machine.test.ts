@@ -74,13 +74,13 @@ describe.skipIf(!zookeeperHosts)('an owner that did not notice how time went by'
   })
 
   test('(it was stopped) says so before it does anything else', async () => {
-    await using witness = await connected()
+    await using observer = await connected()
     const path = namespace()
     const gone = new Promise<void>((resolve) => {
       const events = (batch: readonly { type: string }[]) => {
         if (batch.some(({ type }) => type === 'deleted')) resolve()
       }
-      void witness.watch(path, { mode: 'persistent' }, { events, gap: () => undefined })
+      void observer.watch(path, { mode: 'persistent' }, { events, gap: () => undefined })
     })
     const script = new URL('./stopped-owner.ts', import.meta.url).pathname
     const owner = spawn(process.execPath, [await compiled(script), zookeeperHosts, path], {

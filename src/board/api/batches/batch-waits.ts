@@ -3,7 +3,7 @@ import { abortAfter, Condition, followSignals, rejectOnAbort } from '../../../co
 import { keepAlive } from '../../../core/async/lifecycle.ts'
 import { NotConnected, Timeout } from '../../../core/errors.ts'
 import { withinTime } from '../../../core/time.ts'
-import type { BackendBatches } from '../../contract/index.ts'
+import type { Backend } from '../../contract/index.ts'
 import type { WaitOptions } from '../../jobs/job.ts'
 import { type StoredBatch, toBatchState } from '../../model/job-batch.ts'
 
@@ -20,13 +20,13 @@ interface Watched {
 }
 
 export class BatchWaits {
-  readonly #toStore: () => BackendBatches | undefined
+  readonly #backend: Pick<Backend, 'batches'>
   /** Fires when the board is closed. */
   readonly #signal: AbortSignal
   readonly #watched = new Map<string, Watched>()
 
-  constructor(options: { readonly store: () => BackendBatches | undefined; readonly signal: AbortSignal }) {
-    this.#toStore = options.store
+  constructor(options: { readonly backend: Pick<Backend, 'batches'>; readonly signal: AbortSignal }) {
+    this.#backend = options.backend
     this.#signal = options.signal
   }
 
@@ -78,10 +78,9 @@ export class BatchWaits {
   }
 
   async #watch(uuid: string, watched: Watched): Promise<void> {
-    const store = this.#toStore()
-    if (watched.isWatched || !store) return
+    if (watched.isWatched) return
     await unlessNotConnected(async () => {
-      await store.watch(uuid)
+      await this.#backend.batches.watch(uuid)
       watched.isWatched = true
     })
   }
@@ -90,7 +89,7 @@ export class BatchWaits {
     watched.waiters -= 1
     if (watched.waiters > 0) return
     this.#watched.delete(uuid)
-    if (watched.isWatched) await this.#toStore()?.unwatch(uuid)
+    if (watched.isWatched) await this.#backend.batches.unwatch(uuid)
   }
 }
 

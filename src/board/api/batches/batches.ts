@@ -1,6 +1,6 @@
 /** Creates, finds and lists the batches of a board; cancels or restores all jobs of a batch. */
 import { mapInTurns } from '../../../core/async/turns.ts'
-import { Duplicate, InvalidArgument, InvalidState, NotFound, UnsupportedCapability } from '../../../core/errors.ts'
+import { Duplicate, InvalidArgument, InvalidState, NotFound } from '../../../core/errors.ts'
 import type { Logger } from '../../../core/log.ts'
 import { assertOptions } from '../../../core/options.ts'
 import { backoffDelay, sleep } from '../../../core/time.ts'
@@ -57,7 +57,7 @@ export class Batches {
   constructor(parts: BatchesParts) {
     const { backend, who, log, poster, assertRunning, signal } = parts
     this.#parts = parts
-    this.waits = new BatchWaits({ store: () => backend.batches, signal })
+    this.waits = new BatchWaits({ backend, signal })
     this.#host = {
       ...{ who, log, poster, assertRunning, waits: this.waits },
       read: async (uuid) => {
@@ -181,11 +181,8 @@ export class Batches {
     return { backend: this.#parts.backend, dependencies: this.#parts.dependencies }
   }
 
-  /** @throws UnsupportedCapability */
   get #store(): BackendBatches {
-    const { batches, uri } = this.#parts.backend
-    if (batches) return batches
-    throw new UnsupportedCapability(`board ${uri} does not support batches`, { capability: 'batches' })
+    return this.#parts.backend.batches
   }
 }
 

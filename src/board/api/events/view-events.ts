@@ -12,7 +12,9 @@ import type { TokenTaker } from '../../limits/token-taker.ts'
 import type { JobEntry } from '../../model/entry.ts'
 import type { FlowReference } from '../../model/flow-reference.ts'
 import type { LimitRules } from '../../model/limits.ts'
-import type { JobEventKind, LiveView, ViewListener } from '../../view/live-view.ts'
+import type { ViewListener } from '../../view/effects.ts'
+import type { JobEventKind } from '../../view/job-index.ts'
+import type { LiveView } from '../../view/live-view.ts'
 import type { ErrorReporter } from './events.ts'
 
 export interface ViewEventsOptions {

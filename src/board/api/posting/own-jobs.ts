@@ -4,7 +4,6 @@ import { newUuid } from '../../../core/uuid.ts'
 import type { AnyFlow } from '../../../flow/index.ts'
 import type { ClaimParts } from '../../claims/assemble-claims.ts'
 import type { Claim } from '../../claims/claim.ts'
-import type { Backend } from '../../contract/index.ts'
 import type { Reservation } from '../../model/posting.ts'
 import type { Lookup } from '../lookup.ts'
 import { type PostAndClaimOptions, postAndClaimSettings } from '../options.ts'
@@ -13,11 +12,8 @@ import type { Poster } from './poster.ts'
 
 /** The delay of a job that is reserved for its poster: other boards do not claim the job before, and it expires long before. */
 const RESERVED_FOR_POSTER = '365d'
-/** The delay of such a job where jobs cannot expire: it is short, because other boards must run the job if its poster dies. */
-const RESERVED_WITHOUT_EXPIRY = '1h'
 
 export interface OwnJobsOptions {
-  readonly backend: Pick<Backend, 'capabilities'>
   readonly poster: Poster
   readonly lookup: Pick<Lookup, 'find'>
   readonly claims: Pick<ClaimParts, 'claimer' | 'incarnation'>
@@ -55,11 +51,10 @@ export class OwnJobs {
     return new ResourceHold(await this.postAndClaim(flow, {}, post))
   }
 
-  /** Reserves the job for this process. Where jobs cannot expire, others may claim it after a delay: it would stay for ever if its poster dies. */
+  /** Reserves a job for this process. */
   #reserve(): Reservation {
-    const { backend, claims } = this.#options
-    if (!backend.capabilities.expiry) return { delay: RESERVED_WITHOUT_EXPIRY }
-    claims.incarnation.register()
-    return { delay: RESERVED_FOR_POSTER, reservedFor: claims.incarnation.id }
+    const { incarnation } = this.#options.claims
+    incarnation.register()
+    return { delay: RESERVED_FOR_POSTER, reservedFor: incarnation.id }
   }
 }

@@ -26,7 +26,7 @@ export type TypedPostItem<I extends object> = Omit<PostOptions, 'client'> & {
   readonly store: NoInfer<I>
 }
 
-/** The answer to an item: the job, or the error because of which nothing was posted. `job.created` is false where the key is taken. */
+/** The answer to an item: the job, or the error with which nothing was posted. `job.created` is false where the key is taken. */
 export type PostManyResult = { readonly job: PostedJob } | { readonly error: Error }
 
 /** The options of a call that posts many jobs. */

@@ -1,12 +1,6 @@
 /** Posts jobs: it makes the posting, and finds the existing job where a key is taken. */
-import {
-  Duplicate,
-  InvalidArgument,
-  InvalidPosting,
-  InvalidState,
-  MissingDependencies,
-  UnsupportedCapability,
-} from '../../../core/errors.ts'
+import { Duplicate, InvalidArgument, InvalidPosting, InvalidState, MissingDependencies } from '../../../core/errors.ts'
+import { attempt } from '../../../core/result.ts'
 import type { TraceContext } from '../../../core/tracing.ts'
 import { type AnyFlow, checkStore, missingInputs } from '../../../flow/index.ts'
 import { assertSupported } from '../../claims/supported.ts'
@@ -24,17 +18,21 @@ import type { DependencyResolver } from '../dependency-resolver.ts'
 import type { Lookup } from '../lookup.ts'
 import type { PostRecorder } from './post-recorder.ts'
 import { PostedJob } from './posted-job.ts'
-import { type AskedPost, type TakenJob, TakenKeys } from './taken-key.ts'
+import { type CheckedPost, type TakenJob, TakenKeys } from './taken-key.ts'
 
 /** A job to post with others: its flow, the flow's store, and the options of `post`. */
 export type PostItem = Omit<PostOptions, 'client'> & { readonly flow: AnyFlow | string; readonly store?: object }
 
-/** What a posting gets besides the options of its poster. */
-interface PostingMade {
+/** The properties of a posting that the options of its poster do not contain. */
+interface PostContext {
   readonly reservation?: Reservation | undefined
   /** The context of the span that posts. */
   readonly trace?: TraceContext | undefined
+  /** The store as the schema of the flow returns it; absent without a schema. */
+  readonly checked?: object
 }
+
+const NO_CONTEXT: PostContext = {}
 
 /** Posts the jobs of one call. */
 export interface ManyPoster {
@@ -90,13 +88,8 @@ export class Poster {
    * it over. One look alone proves nothing: the key may have been removed since, and another job may have been posted with it, whose key
    * has the same revision.
    */
-  async post(
-    flow: AnyFlow | string,
-    store: object,
-    options: PostOptions,
-    reservation?: Reservation,
-  ): Promise<PostedJob> {
-    if (!this.#recorder) return this.#post(flow, store, options, { reservation })
+  post(flow: AnyFlow | string, store: object, options: PostOptions, reservation?: Reservation): Promise<PostedJob> {
+    if (!this.#recorder) return this.#post(flow, store, options, reservation ? { reservation } : NO_CONTEXT)
     return this.#recorder.one(flow, (trace) => this.#post(flow, store, options, { reservation, trace }))
   }
 
@@ -104,8 +97,8 @@ export class Poster {
   async many<T>(post: (poster: ManyPoster) => Promise<T>): Promise<T> {
     const recorder = this.#recorder
     const plain: ManyPoster = {
-      post: (flow, store, options) => this.#post(flow, store, options, {}),
-      postTogether: (items) => this.#postTogether(items, {}),
+      post: (flow, store, options) => this.#post(flow, store, options, NO_CONTEXT),
+      postTogether: (items) => this.#postTogether(items, NO_CONTEXT),
     }
     if (!recorder) return post(plain)
     return recorder.many((trace, count) =>
@@ -124,34 +117,55 @@ export class Poster {
     )
   }
 
-  async #post(flow: AnyFlow | string, store: object, options: PostOptions, made: PostingMade): Promise<PostedJob> {
-    const { reservation } = made
-    const asked = await this.#toAskedPost(flow, store, options, made)
-    const { uuid, name } = asked.posting
-    if (asked.onApplied === 'replace' && (reservation || options.client)) {
-      const what = reservation ? 'postAndClaim' : 'post with client'
+  #post(flow: AnyFlow | string, store: object, options: PostOptions, context: PostContext): Promise<PostedJob> {
+    return attempt(() => {
+      assertFlow(flow)
+      if (typeof flow === 'string' || !flow.schema) return this.#postStore(flow, store, options, context)
+      return checkPayload(flow, store).then((checked) => this.#postStore(flow, store, options, { ...context, checked }))
+    })
+  }
+
+  /** Posts a job whose store fits the schema of its flow. */
+  #postStore(flow: AnyFlow | string, store: object, options: PostOptions, context: PostContext): Promise<PostedJob> {
+    const checked = this.#toCheckedPost(flow, store, options, context)
+    const { posting, onApplied } = checked
+    if (onApplied === 'replace' && (context.reservation || options.client)) {
+      const what = context.reservation ? 'postAndClaim' : 'post with client'
       throw new InvalidArgument(`${what}: key.on must not be 'replace'; omit it`)
     }
+    const isPlain = posting.key === undefined && posting.batch === undefined && posting.after === undefined
+    if (isPlain && options.after === undefined && options.client === undefined) return this.#postPlain(posting)
+    const { uuid, name } = posting
     return this.#dependencies.register<PostedJob>([{ uuid, name, after: options.after }], ([after = []]) =>
-      this.#postAfter(after, asked, options),
+      this.#postAfter(after, checked, options),
     )
+  }
+
+  /** Posts a plain job: without a key, dependencies or a batch, a post cannot be refused. */
+  #postPlain(posting: Posting): Promise<PostedJob> {
+    const request: PostRequest = { posting }
+    const { epoch } = this.#view
+    return this.#backend.jobs.post(request).then((posted) => {
+      if (!posted.created) throw new InvalidState(`job ${posting.uuid} (${posting.name}): refused without a reason`)
+      return new PostedJob(this.#toEntry(request, posted, { epoch }), { posting })
+    })
   }
 
   /** Posts the job. If a job on which it would depend has ended, posts nothing and returns the id of that job. */
   async #postAfter(
     after: readonly Dependency[],
-    asked: AskedPost,
+    checked: CheckedPost,
     { client, batch }: PostOptions,
   ): Promise<PostedJob | DependencyGone> {
-    const { posting } = asked
+    const { posting } = checked
     const request = this.#toPostRequest(posting, { after, batch })
-    if (client !== undefined) return this.#postInTransaction(client, request, asked)
+    if (client !== undefined) return this.#postInTransaction(client, request, checked)
     let before: KeyTaken | undefined
     const { epoch } = this.#view
     let posted = await this.#backend.jobs.post(request)
     while (!posted.created) {
       if ('gone' in posted) return posted
-      const { found, job } = await this.#findTaker(posted, asked)
+      const { found, job } = await this.#findTaker(posted, checked)
       if (job) return job
       const isOrphaned = before?.uuid === posted.uuid && before?.revision === posted.revision
       // A job that has become unreadable is still on the board.
@@ -165,18 +179,19 @@ export class Poster {
   /** Finds the job that has the key. Returns no `job` if it was not found, or has changed meanwhile: then the caller posts again. */
   async #findTaker(
     taken: KeyTaken,
-    asked: AskedPost,
+    checked: CheckedPost,
   ): Promise<{ readonly job?: PostedJob; readonly found?: { readonly stored: StoredJob | undefined } }> {
     const { uuid, inWindowOf } = taken
     if (uuid === undefined) return {}
-    if (inWindowOf !== undefined) return { job: toPostedJob(await this.#takenKeys.readEnded(uuid, inWindowOf, asked)) }
+    if (inWindowOf !== undefined)
+      return { job: toPostedJob(await this.#takenKeys.readEnded(uuid, inWindowOf, checked)) }
     const entry = await this.#lookup.locate(uuid)
     if (!entry) return {}
     const stored = await readJob(entry, this.#backend)
-    const there = stored && (await this.#takenKeys.resolve({ entry, stored }, asked, taken))
-    if (!there) return { found: { stored } }
-    if (!there.taken.replaced) this.#keyTaken(entry, asked.posting)
-    return { job: toPostedJob(there), found: { stored } }
+    const resolved = stored && (await this.#takenKeys.resolve({ entry, stored }, checked, taken))
+    if (!resolved) return { found: { stored } }
+    if (!resolved.taken.replaced) this.#keyTaken(entry, checked.posting)
+    return { job: toPostedJob(resolved), found: { stored } }
   }
 
   /**
@@ -184,12 +199,12 @@ export class Poster {
    *
    * @throws as {@link post}; Duplicate when a key is taken, PayloadTooLarge
    */
-  async #postTogether(items: readonly PostItem[], made: PostingMade): Promise<PostedJob[]> {
-    const asked = await Promise.all(
-      items.map(({ flow, store = {}, ...options }) => this.#toAskedPost(flow, store, options, made)),
+  async #postTogether(items: readonly PostItem[], context: PostContext): Promise<PostedJob[]> {
+    const checked = await Promise.all(
+      items.map(({ flow, store = {}, ...options }) => this.#checkPost(flow, store, options, context)),
     )
-    const postings = asked.map(({ posting }) => posting)
-    const replacing = asked.findIndex(({ onApplied }) => onApplied === 'replace')
+    const postings = checked.map(({ posting }) => posting)
+    const replacing = checked.findIndex(({ onApplied }) => onApplied === 'replace')
     if (replacing >= 0)
       throw new InvalidArgument(
         `postMany: item ${replacing}: key.on must not be 'replace' with atomic; omit one of them`,
@@ -231,30 +246,40 @@ export class Poster {
     posting: Posting,
     { after = [], batch }: { readonly after: readonly Dependency[] | undefined; readonly batch: PostOptions['batch'] },
   ): PostRequest {
-    const asked = parsePostBatch(batch)
-    const member = asked && (asked.by ?? this.#heldMember(asked.uuid))
+    const parsed = parsePostBatch(batch)
+    const member = parsed && (parsed.by ?? this.#heldMember(parsed.uuid))
     return { posting, ...(after.length > 0 ? { after } : {}), ...(member === undefined ? {} : { member }) }
   }
 
   /** Makes the posting of a job. @throws InvalidPosting, InvalidArgument, MissingDependencies, UnsupportedCapability */
   async toPosting(flow: AnyFlow | string, store: object, options: PostOptions): Promise<Posting> {
-    return (await this.#toAskedPost(flow, store, options)).posting
+    return (await this.#checkPost(flow, store, options, NO_CONTEXT)).posting
   }
 
   /** @throws as {@link toPosting} */
-  async #toAskedPost(
+  async #checkPost(
     flow: AnyFlow | string,
     store: object,
     options: PostOptions,
-    { reservation, trace }: PostingMade = {},
-  ): Promise<AskedPost> {
+    context: PostContext,
+  ): Promise<CheckedPost> {
     assertFlow(flow)
-    const checked = typeof flow !== 'string' && flow.schema ? await checkPayload(flow, store) : store
+    if (typeof flow === 'string' || !flow.schema) return this.#toCheckedPost(flow, store, options, context)
+    return this.#toCheckedPost(flow, store, options, { ...context, checked: await checkPayload(flow, store) })
+  }
+
+  /** @throws as {@link toPosting} */
+  #toCheckedPost(
+    flow: AnyFlow | string,
+    store: object,
+    options: PostOptions,
+    { reservation, trace, checked = store }: PostContext,
+  ): CheckedPost {
     const fields = toNameAndDetails(flow, store, options)
-    const asked = typeof flow === 'string' ? options : withFlowPosting(flow, checked, options)
-    const posting = makePosting({ ...asked, ...fields, postedBy: this.#who, trace }, reservation)
+    const merged = typeof flow === 'string' ? options : withFlowPosting(flow, checked, options)
+    const posting = makePosting({ ...merged, ...fields, postedBy: this.#who, trace }, reservation)
     assertSupported(this.#backend, posting)
-    return { posting, onApplied: toOnTakenKey(asked.key) }
+    return { posting, onApplied: toOnTakenKey(merged.key) }
   }
 
   /**
@@ -264,22 +289,14 @@ export class Poster {
   async #postInTransaction(
     client: SqlClient,
     request: PostRequest,
-    asked: AskedPost,
+    checked: CheckedPost,
   ): Promise<PostedJob | DependencyGone> {
-    const { uri } = this.#backend
     const { posting } = request
-    const { callerTransactions } = this.#backend
-    if (!callerTransactions) {
-      const message = `job ${posting.uuid} (${posting.name}): ${uri} cannot post in a transaction of the caller; omit client`
-      throw new UnsupportedCapability(message, { capability: 'client' })
-    }
-    if (typeof client?.query !== 'function')
-      throw new InvalidArgument('post: client must be a client of the pg package, as in await pool.connect()')
-    const posted = await callerTransactions.post(client, request)
+    const posted = await this.#backend.callerTransactions.post(client, request)
     if (posted.created) {
       const { id = '', transaction } = posted
       const entry = this.#view.byId(id)
-      const onPosted = () => this.#view.addEarlierPost({ id, ...this.#toStored(request, posted) })
+      const onPosted = () => this.#view.addEarlierPost(this.#toStored(request, posted))
       const expected = new ExpectedPost({
         ...{ entry, backend: this.#backend, transaction, onPosted, signal: this.#signal },
         job: `job ${posting.uuid} (${posting.name})`,
@@ -287,7 +304,7 @@ export class Poster {
       return new PostedJob(entry, { posting, expected })
     }
     if ('gone' in posted) return posted
-    const { job } = await this.#findTaker(posted, asked)
+    const { job } = await this.#findTaker(posted, checked)
     if (job) return job
     throw new Duplicate(
       `job ${posting.uuid} (${posting.name}): its key is taken by a job that this board does not see yet; try again`,
@@ -310,24 +327,24 @@ export class Poster {
 
   #toEntry(request: PostRequest, posted: Posted & { created: true }, since: { readonly epoch: number }): JobEntry {
     const { id, trashed } = posted
-    const at = this.#toStored(request, posted)
+    const stored = this.#toStored(request, posted)
     if (id !== undefined) {
       this.#dependencies.notePosted({ id, uuid: request.posting.uuid })
-      return this.#view.addOwnPost({ id, ...at }, since)
+      return this.#view.addOwnPost(stored, since)
     }
     const gone = newEntry(undefined, { follower: this.#view.follower })
-    gone.stored = { id: '', ...at }
+    gone.stored = stored
     gone.ended = trashed ? 'TRASHED' : 'COMPLETE'
     return gone
   }
 
   #toStored(
     { posting, after = [] }: PostRequest,
-    { revision, order, bytes }: Posted & { created: true },
-  ): Omit<StoredJob, 'id'> {
+    { id = '', revision, order, bytes }: Posted & { created: true },
+  ): StoredJob {
     const now = this.#backend.clock.now()
-    const waits = after.length > 0 ? { waits: true as const } : {}
-    return { posting, revision, order, postedAt: now, writtenAt: now, bytes, ...waits }
+    const stored = { id, posting, revision, order, postedAt: now, writtenAt: now, bytes }
+    return after.length > 0 ? { ...stored, waits: true } : stored
   }
 }
 
@@ -349,16 +366,18 @@ function toNameAndDetails(
   store: object,
   options: PostOptions,
 ): { name: string; details: Posting['details'] } {
-  const asked = typeof flow === 'string' ? { flow } : { flow: flow.name, version: flow.version }
-  if (asked.flow === '') throw new InvalidPosting('the name of the flow must not be empty')
+  const reference = typeof flow === 'string' ? { flow } : { flow: flow.name, version: flow.version }
+  if (reference.flow === '') throw new InvalidPosting('the name of the flow must not be empty')
   const { details = {} } = options
   // A text or a list would be spread to fields named 0, 1 and so on.
   if (!isFields(details)) throw new InvalidPosting('details must be an object with the additional fields')
   // A schema may add inputs to the store.
-  const missing = typeof flow === 'string' || flow.schema ? [] : missingInputs(flow, store)
-  if (missing.length > 0)
-    throw new MissingDependencies(`flow ${asked.flow} requires ${missing.join(', ')}: add it to the store`)
-  return { name: options.name ?? asked.flow, details: { ...details, ...asked, store } }
+  if (typeof flow !== 'string' && !flow.schema) {
+    const missing = missingInputs(flow, store)
+    if (missing.length > 0)
+      throw new MissingDependencies(`flow ${reference.flow} requires ${missing.join(', ')}: add it to the store`)
+  }
+  return { name: options.name ?? reference.flow, details: { ...details, ...reference, store } }
 }
 
 function isFields(value: unknown): boolean {

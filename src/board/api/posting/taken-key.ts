@@ -16,7 +16,7 @@ import { type Posting, toFormat } from '../../model/posting.ts'
 import type { LiveView } from '../../view/live-view.ts'
 
 /** A posting to post, and what the post does if its key is taken. */
-export interface AskedPost {
+export interface CheckedPost {
   readonly posting: Posting
   readonly onApplied: OnTakenKey
 }
@@ -64,11 +64,11 @@ export class TakenKeys {
    */
   async resolve(
     found: { entry: JobEntry; stored: StoredJob },
-    asked: AskedPost,
+    checked: CheckedPost,
     taken: KeyTaken,
   ): Promise<TakenJob | undefined> {
     if (await this.#hasEnded(found.stored)) return undefined
-    if (asked.onApplied === 'replace') return this.#replace(found.entry, asked, taken)
+    if (checked.onApplied === 'replace') return this.#replace(found.entry, checked, taken)
     const { entry, stored } = found
     const isStarted = entry.claimed || stored.posting.runs > 0
     return { entry, posting: stored.posting, taken: { because: isStarted ? 'running' : 'waiting' } }
@@ -82,7 +82,7 @@ export class TakenKeys {
     return left === undefined
   }
 
-  async #replace(entry: JobEntry, { posting: asked }: AskedPost, taken: KeyTaken): Promise<TakenJob | undefined> {
+  async #replace(entry: JobEntry, { posting: wanted }: CheckedPost, taken: KeyTaken): Promise<TakenJob | undefined> {
     const backend = this.#backend
     const { id = '' } = entry
     const [[stored], cancellation] = await Promise.all([
@@ -94,11 +94,11 @@ export class TakenKeys {
     const { posting: current, revision } = stored
     if (current.runs > 0 || current.reserved || cancellation)
       return { entry, posting: current, taken: { because: 'running' } }
-    assertReplaceable(current, asked)
+    assertReplaceable(current, wanted)
     const now = backend.clock.now()
-    const posting = toReplacement(stored, asked, { elapsedMs: Math.max(0, now - stored.postedAt) })
+    const posting = toReplacement(stored, wanted, { elapsedMs: Math.max(0, now - stored.postedAt) })
     try {
-      const window = asked.keyFor === undefined ? {} : { window: asked.keyFor }
+      const window = wanted.keyFor === undefined ? {} : { window: wanted.keyFor }
       const replaced = await backend.keys.replace({ id, revision, keyRevision: taken.revision, posting, ...window })
       // A view may have read a later posting by now.
       if ((entry.stored?.revision ?? 0) < replaced.revision)
@@ -111,14 +111,14 @@ export class TakenKeys {
   }
 
   /** Returns the job that has left the board, as far as the trash and the history know it. Takes one or two round trips. */
-  async readEnded(uuid: string, id: string, { posting: asked }: AskedPost): Promise<TakenJob> {
+  async readEnded(uuid: string, id: string, { posting: wanted }: CheckedPost): Promise<TakenJob> {
     const [trashed, [ended]] = await Promise.all([this.#backend.trash.entry(id), this.#backend.history.find([uuid])])
     const entry = newEntry(id, { follower: this.#view.follower })
     entry.ended = trashed ? 'TRASHED' : (ended?.outcome ?? 'COMPLETE')
     const posting = trashed?.posting ?? {
-      ...{ uuid, name: ended?.name ?? asked.name, details: toFlowDetails(ended?.flow ?? asked.details.flow) },
-      ...{ priority: asked.priority, size: asked.size, maxAttempts: asked.maxAttempts, format: asked.format },
-      ...(asked.key === undefined ? {} : { key: asked.key }),
+      ...{ uuid, name: ended?.name ?? wanted.name, details: toFlowDetails(ended?.flow ?? wanted.details.flow) },
+      ...{ priority: wanted.priority, size: wanted.size, maxAttempts: wanted.maxAttempts, format: wanted.format },
+      ...(wanted.key === undefined ? {} : { key: wanted.key }),
       ...{ runs: ended?.runs ?? 0, attempts: [] },
     }
     return { entry, posting, taken: { because: 'window' } }
@@ -136,10 +136,10 @@ function toFlowDetails(flow: string | undefined): Posting['details'] {
  */
 function toReplacement(
   { posting: current }: StoredJob,
-  asked: Posting,
+  wanted: Posting,
   { elapsedMs }: { readonly elapsedMs: number },
 ): Posting {
-  const { after: _, batch: __, keyFor, expiresAfter, ...rest } = asked
+  const { after: _, batch: __, keyFor, expiresAfter, ...rest } = wanted
   const hasTimes = keyFor !== undefined || expiresAfter !== undefined
   const fields = {
     ...(current.after ? { after: current.after } : {}),

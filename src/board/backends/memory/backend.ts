@@ -2,7 +2,8 @@
  * The memory backend: a board inside one process, for tests, for trying things out, and for work that may end with the
  * process. The file of each role has its steps, which all boards of a space share (`space.ts`), and the role of one board.
  */
-import { ALL_CAPABILITIES, type Backend, type BackendBatches, type BackendJobs } from '../../contract/index.ts'
+import type { Backend, BackendJobs } from '../../contract/index.ts'
+import { noCallerTransactions } from '../../contract/unsupported.ts'
 import { MemoryBatches } from './batches.ts'
 import { MemoryChanges } from './changes.ts'
 import { MemoryClaims } from './claims.ts'
@@ -22,11 +23,12 @@ import { MemoryTrash } from './trash.ts'
 
 export class MemoryBackend implements Backend {
   readonly uri: string
-  readonly capabilities: Backend['capabilities'] = ALL_CAPABILITIES
+  readonly shared: boolean = false
   readonly session: Backend['session']
   readonly clock: Backend['clock']
   readonly changes: Backend['changes']
   readonly jobs: BackendJobs & Required<Pick<BackendJobs, 'list'>>
+  readonly sections = undefined
   readonly keys: Backend['keys']
   readonly claims: Backend['claims']
   readonly signals: Backend['signals']
@@ -35,9 +37,10 @@ export class MemoryBackend implements Backend {
   readonly resources: Backend['resources'] = new MemoryResources()
   readonly dependencies: Backend['dependencies']
   readonly history: Backend['history']
-  readonly batches: BackendBatches
+  readonly batches: Backend['batches']
   readonly records: Backend['records']
   readonly entities: Backend['entities']
+  readonly callerTransactions: Backend['callerTransactions']
   readonly #board: MemoryBoard<MemorySpace>
   readonly #space: MemorySpace
 
@@ -58,6 +61,7 @@ export class MemoryBackend implements Backend {
     this.batches = new MemoryBatches(board)
     this.records = new MemoryRecords(board)
     this.entities = new MemoryEntities(board)
+    this.callerTransactions = noCallerTransactions(uri)
     this.#board = board
     this.#space = space
   }

@@ -59,7 +59,7 @@ export interface NewJob {
 
 /** The end of a job. */
 export interface JobEnd {
-  /** Why and by whom it is moved to the trash, with its encoded posting; absent for a job that is done. */
+  /** The reason of its move to the trash, its owner then, and its encoded posting; absent for a job that is done. */
   readonly trash?:
     | (TrashReason & {
         readonly who: string
@@ -119,7 +119,7 @@ export class JobSteps {
     const { rows, changes, keys, batches } = this.#options
     const { id, posting, held } = row
     rows.delete(row)
-    if (posting.key !== undefined) keys.release(posting.key, id)
+    if (posting.key !== undefined) keys.free(posting.key, id)
     if (trash) this.#moveToTrash(id, trash)
     if (history) this.#options.history.add(history)
     const { ready, doomed } = this.#endDependencies(id, trash)

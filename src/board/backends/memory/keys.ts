@@ -1,6 +1,7 @@
 /** The keys of a memory board, with their windows. */
 import type { AlarmClock } from '../../../core/time.ts'
 import type { BackendKeys, Replaced, ReplaceRequest } from '../../contract/index.ts'
+import { refusalError } from '../../contract/refusals.ts'
 import { toCountedBytes } from '../../model/posting.ts'
 import type { MemoryBoard } from './store/board.ts'
 import type { ChangeListeners } from './store/change-listeners.ts'
@@ -56,17 +57,22 @@ export class KeySteps {
   }
 
   /** Frees the key of a job that leaves the board, unless its window is not over. */
-  release(key: string, id: string): void {
+  free(key: string, id: string): void {
     const held = this.#held.get(key)
     if (held?.id !== id) return
     if ((held.until ?? 0) > this.#now()) this.#withoutJob.add(key)
     else this.#held.delete(key)
   }
 
-  /** Replaces the posting of a job that waits, with the bytes of the new one. @throws NotFound, Unclaimable */
+  /**
+   * Replaces the posting of a job that waits, with the bytes of the new one.
+   *
+   * @throws NotFound; Unclaimable if it was claimed, changed or cancelled meanwhile
+   */
   replace({ id, revision, posting, window }: ReplaceRequest, bytes: Uint8Array): Replaced {
     const { rows, changes } = this.#options
     const row = rows.requireUnclaimed(id, revision)
+    if (row.cancellation) throw refusalError(id, { why: 'changed' })
     rows.write(row, bytes)
     row.posting = toKept(posting)
     if (posting.key !== undefined) this.take(posting.key, { id, uuid: posting.uuid }, window)

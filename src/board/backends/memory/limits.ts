@@ -23,7 +23,7 @@ export class LimitSteps {
   #revision = 0
   /** The number of jobs that hold a slot of each key. */
   readonly #used = new Map<string, number>()
-  /** For each job, the keys whose slot it holds. */
+  /** The keys whose slots each job holds. */
   readonly #held = new Map<string, readonly string[]>()
   readonly #arrivals = new Map<string, TakenTokens>()
 

@@ -45,7 +45,7 @@ export class ResourceSteps {
 }
 
 export class MemoryResources implements BackendResources {
-  async releaseOrphans(): Promise<void> {
+  async freeOrphans(): Promise<void> {
     // Resources are held by the job: without its claim none is left.
   }
 

@@ -1,8 +1,8 @@
 /** The trash of a memory board. */
 import type {
+  BackendRestoreOptions,
   BackendTrash,
   DiscardRequest,
-  RestoreOptions,
   RestoreOutcome,
   TrashedEntry,
   TrashListing,
@@ -98,7 +98,11 @@ export class MemoryTrash implements BackendTrash {
     if (doomed.length > 0) sink.doomed(doomed)
   }
 
-  async restore(entry: TrashedEntry, posting: Posting, { after = [] }: RestoreOptions = {}): Promise<RestoreOutcome> {
+  async restore(
+    entry: TrashedEntry,
+    posting: Posting,
+    { after = [] }: BackendRestoreOptions = {},
+  ): Promise<RestoreOutcome> {
     return this.#board.steps.trash.restore(entry, posting, after)
   }
 

@@ -3,7 +3,7 @@
  * `session.ts` keeps the session alive, `commit/function-caller.ts` sends each change at most once, `connection/feed.ts` delivers the changes
  * of others, and `connection/clean-up.ts` takes over from dead participants.
  */
-import { ALL_CAPABILITIES, type Backend } from '../../contract/index.ts'
+import type { Backend } from '../../contract/index.ts'
 import { ServerClock } from '../server-clock.ts'
 import { PostgresBatches } from './batches.ts'
 import { PostgresCallerTransactions } from './caller-transactions.ts'
@@ -28,7 +28,7 @@ import { PostgresTrash } from './trash.ts'
 
 export class PostgresBackend implements Backend {
   readonly uri: string
-  readonly capabilities = ALL_CAPABILITIES
+  readonly shared = false
   readonly session: PostgresSession
   readonly clock: PostgresClock
   readonly changes: PostgresChanges

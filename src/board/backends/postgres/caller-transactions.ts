@@ -14,12 +14,12 @@ import type {
   TransactionState,
 } from '../../contract/index.ts'
 import type { Posting, SqlClient } from '../../model/posting.ts'
-import { toJobName } from './commit/batching.ts'
+import { toJobName } from './commit/grouping.ts'
 import {
   encodePost,
-  NO_FATES,
+  NONE_LEFT,
   type PostAnswer,
-  readFates,
+  readLeftStatuses,
   toPostParameters,
   toPostResults,
 } from './commit/post-calls.ts'
@@ -43,6 +43,8 @@ export class PostgresCallerTransactions implements BackendCallerTransactions {
 
   /** Posts with one statement. The answer is not kept: its recovery is up to the caller. */
   async post(client: SqlClient, request: PostRequest): Promise<PostedInTransaction> {
+    if (typeof client?.query !== 'function')
+      throw new InvalidArgument('post: client must be a client of the pg package, as in await pool.connect()')
     this.#board.assertOpen()
     const { schema, number } = this.#board
     const what = `post of ${toJobName(request.posting)}`
@@ -59,13 +61,13 @@ export class PostgresCallerTransactions implements BackendCallerTransactions {
     const { answer, transaction } = rows[0] ?? {}
     if (answer === null)
       throw new InvalidArgument(`${what}: client is connected to another database than the board; nothing was posted`)
-    const [result] = toPostResults([encoded], JSON.parse(String(answer)) as PostAnswer, NO_FATES)
+    const [result] = toPostResults([encoded], JSON.parse(String(answer)) as PostAnswer, NONE_LEFT)
     if (!result) throw new InvalidState(`${what}: the server did not answer`)
     if ('error' in result) throw result.error
-    const made = result.value
-    if ('gone' in made) await this.#assertGone(made.gone, request.posting)
+    const posted = result.value
+    if ('gone' in posted) await this.#assertGone(posted.gone, request.posting)
     // The receipt is kept under its name as a lane: see `functions/receipts.sql`.
-    return { ...made, transaction: `${String(transaction)} ${receipt}` }
+    return { ...posted, transaction: `${String(transaction)} ${receipt}` }
   }
 
   async stateOf(transaction: string): Promise<TransactionState> {
@@ -83,7 +85,7 @@ export class PostgresCallerTransactions implements BackendCallerTransactions {
 
   /** Checks that jobs which the caller's transaction does not see are not on the board. @throws InvalidState */
   async #assertGone(ids: readonly string[], posting: Posting): Promise<void> {
-    const gone = await readFates(this.#board, ids.map(jobNumber))
+    const gone = await readLeftStatuses(this.#board, ids.map(jobNumber))
     const id = ids.find((each) => !gone.has(jobNumber(each)))
     if (id === undefined) return
     throw new InvalidState(

@@ -30,7 +30,7 @@ export class PostgresChanges implements BackendChanges {
   /** The connection that listens to notifications of the board. */
   #listening: PostgresConnection | undefined
   /** The connection that listens to notifications of followed jobs. */
-  #listeningToOwn: PostgresConnection | undefined
+  #followConnection: PostgresConnection | undefined
 
   constructor(board: PostgresBoard, options: PostgresChangesOptions) {
     this.#board = board
@@ -67,10 +67,10 @@ export class PostgresChanges implements BackendChanges {
     const { schema, number, uri } = this.#board
     const connection = this.#board.requireConnection()
     const { id } = this.#board.requireSession('following jobs')
-    if (this.#listeningToOwn !== connection) {
+    if (this.#followConnection !== connection) {
       const text = `LISTEN ${sessionChannel(schema, number, id)}`
       await translateErrors(`listening to ${uri}`, () => connection.query(text, []))
-      this.#listeningToOwn = connection
+      this.#followConnection = connection
     }
     const text = 'SELECT @.follow($1, $2, $3) AS statuses'
     const values = [id, jobNumbers(ids)]

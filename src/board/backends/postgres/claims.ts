@@ -2,10 +2,10 @@
  * Claims jobs, and ends claims. Concurrent claims are sent together, and so are settlements: as one call of a function and one transaction;
  * each has its own answer.
  */
-import { BatchCommit, type CommitResult } from '../../../core/async/group-commit.ts'
+import { type CommitResult, ItemCommit } from '../../../core/async/group-commit.ts'
 import { encode } from '../../../core/codec.ts'
 import { NotConnected, NotFound, Unclaimable } from '../../../core/errors.ts'
-import { type Result, settleEach } from '../../../core/result.ts'
+import { attempt, type Result, settleEach } from '../../../core/result.ts'
 import { decodeText, encodeText } from '../../../postgres/index.ts'
 import type {
   BackendClaims,
@@ -18,14 +18,14 @@ import type {
 import { refusalError } from '../../contract/refusals.ts'
 import { encodeEndedJob, type HistoryEntry } from '../../model/ended-job.ts'
 import { encodeLife } from '../../model/posting.ts'
-import { describeBatch, type Encoded, joinBytes, MAX_BATCH, retryEachAlone, toJobName } from './commit/batching.ts'
 import { type ClaimAnswer, toClaimParameters, toClaimResults, toWantedGrants } from './commit/claim-calls.ts'
+import { describeGroup, type Encoded, joinBytes, MAX_GROUP, retryEachAlone, toJobName } from './commit/grouping.ts'
 import type { BoardWriter } from './commit/writer.ts'
 import type { PostgresResources } from './resources.ts'
 import type { OwnSession, PostgresBoard } from './store/board.ts'
 import { jobNumber, jobNumbers } from './store/rows.ts'
 
-/** The bytes that a lock on a resource counts as in a batch: the server has room for a few thousand locks at once. */
+/** The bytes that a lock on a resource counts as in a group: the server has room for a few thousand locks at once. */
 const LOCK_COST_BYTES = 4 * 1_024
 
 const NO_BYTES = new Uint8Array()
@@ -35,26 +35,28 @@ export class PostgresClaims implements BackendClaims {
   readonly #writer: BoardWriter
   /** Holds the resources of claims as locks of the database. */
   readonly #resources: PostgresResources
-  readonly #claims: BatchCommit<Encoded<ClaimRequest>, ClaimGrant>
+  readonly #claims: ItemCommit<Encoded<ClaimRequest>, ClaimGrant>
   /** Whether claims of this process may hold slots. */
   #hasTakenSlots = false
-  readonly #settles: BatchCommit<Encoded<Settlement>, void>
+  readonly #settles: ItemCommit<Encoded<Settlement>, void>
 
   constructor(board: PostgresBoard, writer: BoardWriter, resources: PostgresResources) {
     this.#board = board
     this.#writer = writer
     this.#resources = resources
-    this.#claims = new BatchCommit({
-      commit: (batch) => this.#claimAll(batch),
+    this.#claims = new ItemCommit({
+      commit: (group) => this.#lockAndClaim(group),
       bytesOf: ({ bytes, request }) => bytes.length + LOCK_COST_BYTES * toWantedGrants(request.posting).length,
-      limits: MAX_BATCH,
+      limits: MAX_GROUP,
       keyOf: ({ request }) => request.id,
+      beforeAnswers: writer.caughtUp,
     })
-    this.#settles = new BatchCommit<Encoded<Settlement>, void>({
-      commit: (batch) => this.#settleAll(batch),
+    this.#settles = new ItemCommit<Encoded<Settlement>, void>({
+      commit: (group) => this.#settleAll(group),
       bytesOf: ({ bytes, request: { history } }) => bytes.length + (history?.job.results?.length ?? 0),
-      limits: MAX_BATCH,
+      limits: MAX_GROUP,
       keyOf: ({ request }) => request.id,
+      beforeAnswers: writer.caughtUp,
     })
   }
 
@@ -65,13 +67,24 @@ export class PostgresClaims implements BackendClaims {
 
   async claim(choices: readonly ClaimRequest[]): Promise<Result<ClaimGrant>[]> {
     this.#board.assertOpen()
-    return settleEach(choices, (choice) => this.#claim(choice))
+    const results = await settleEach(choices, (request) =>
+      attempt(() => this.#claims.add({ request, bytes: encodeLife(request.posting, 'msgpack') })),
+    )
+    for (const [index, result] of results.entries()) {
+      const { id = '' } = choices[index] ?? {}
+      // The sink knows it already, unless the job was removed by hand.
+      if ('error' in result && result.error instanceof NotFound)
+        this.#board.sink.changes([{ kind: 'gone', id, again: true }])
+    }
+    return results
   }
 
-  async settle(request: Settlement): Promise<void> {
-    this.#board.assertOpen()
-    const bytes = request.kind === 'consume' ? NO_BYTES : encodeLife(request.posting, 'msgpack')
-    return this.#writer.afterCatchUp(this.#settles.add({ request, bytes }))
+  settle(request: Settlement): Promise<void> {
+    return attempt(() => {
+      this.#board.assertOpen()
+      const bytes = request.kind === 'consume' ? NO_BYTES : encodeLife(request.posting, 'msgpack')
+      return this.#settles.add({ request, bytes })
+    })
   }
 
   /** Ends the claim of another owner. Its session still has the locks of its resources, and frees them when it receives the change. */
@@ -87,25 +100,14 @@ export class PostgresClaims implements BackendClaims {
     return row && decodeText(String(row['who']))
   }
 
-  async #claim(request: ClaimRequest): Promise<ClaimGrant> {
-    try {
-      const bytes = encodeLife(request.posting, 'msgpack')
-      return await this.#writer.afterCatchUp(this.#claims.add({ request, bytes }))
-    } catch (error) {
-      // The sink knows it already, unless the job was removed by hand.
-      if (error instanceof NotFound) this.#board.sink.changes([{ kind: 'gone', id: request.id, again: true }])
-      throw error
-    }
-  }
-
-  #claimAll(batch: readonly Encoded<ClaimRequest>[]): Promise<CommitResult<ClaimGrant>[]> {
-    return retryEachAlone(batch, async (all) => {
+  #lockAndClaim(group: readonly Encoded<ClaimRequest>[]): Promise<CommitResult<ClaimGrant>[]> {
+    return retryEachAlone(group, async (all) => {
       const locked = await this.#resources.take(all.map(({ request }) => request))
-      const asked = all.filter(({ request }) => !locked.has(request))
-      const held = new Set(asked.map(({ request }) => request.id))
+      const unlocked = all.filter(({ request }) => !locked.has(request))
+      const held = new Set(unlocked.map(({ request }) => request.id))
       try {
-        const granted = asked.length > 0 ? await this.#claimLocked(asked) : []
-        const results = new Map(asked.map((item, index) => [item.request, granted[index]]))
+        const granted = unlocked.length > 0 ? await this.#claimLocked(unlocked) : []
+        const results = new Map(unlocked.map((item, index) => [item.request, granted[index]]))
         for (const [{ id }, result] of results) if (result && 'value' in result) held.delete(id)
         return all.map(({ request }) => {
           const error = locked.get(request)
@@ -113,23 +115,23 @@ export class PostgresClaims implements BackendClaims {
         })
       } finally {
         // What was not granted, or may not have been.
-        await this.#resources.release([...held])
+        await this.#resources.unlock([...held])
       }
     })
   }
 
-  async #claimLocked(batch: readonly Encoded<ClaimRequest>[]): Promise<CommitResult<ClaimGrant>[]> {
+  async #claimLocked(group: readonly Encoded<ClaimRequest>[]): Promise<CommitResult<ClaimGrant>[]> {
     const board = this.#board
     const { session } = board
-    const choices = batch.map(({ request }) => request)
-    const what = describeBatch('claim', batch)
+    const choices = group.map(({ request }) => request)
+    const what = describeGroup('claim', group)
     if (!session) throw new NotConnected(`${what}: no session with the server; nothing was done, try again`)
     const takesSlots = ({ limits }: ClaimRequest) => limits?.wants.some(({ concurrency }) => concurrency !== undefined)
     this.#hasTakenSlots ||= choices.some(takesSlots)
     const { answer } = await this.#writer.claims.send({
       what,
       name: 'claim',
-      values: [session.id, ...toClaimParameters(batch)],
+      values: [session.id, ...toClaimParameters(group)],
     })
     const claimed = answer as ClaimAnswer
     if (claimed.over) this.#markLost(session)
@@ -141,8 +143,8 @@ export class PostgresClaims implements BackendClaims {
     session.markLost(new NotConnected(`${this.#board.uri}: another participant ended the session`))
   }
 
-  #settleAll(batch: readonly Encoded<Settlement>[]): Promise<CommitResult<void>[]> {
-    return retryEachAlone(batch, async (some) => {
+  #settleAll(group: readonly Encoded<Settlement>[]): Promise<CommitResult<void>[]> {
+    return retryEachAlone(group, async (some) => {
       const { session } = this.#board
       const ours = some.filter(({ request }) => request.session === session?.label)
       const lost = session && ours.length > 0 ? await this.#settleIn(session, ours) : new Set<Encoded<Settlement>>()
@@ -160,9 +162,9 @@ export class PostgresClaims implements BackendClaims {
   ): Promise<ReadonlySet<Encoded<Settlement>>> {
     const settlements = items.map(({ request }) => request)
     // A claim that follows this end at once must not find our locks.
-    await this.#resources.release(settlements.map(({ id }) => id))
+    await this.#resources.unlock(settlements.map(({ id }) => id))
     const { answer } = await this.#writer.others.send({
-      what: describeBatch(settlements[0]?.kind ?? 'settle', items),
+      what: describeGroup(settlements[0]?.kind ?? 'settle', items),
       name: 'settle',
       values: [
         session.id,

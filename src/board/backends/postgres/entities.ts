@@ -19,7 +19,7 @@ WITH living AS (
     WHERE e.instance = excluded.instance OR NOT EXISTS (SELECT FROM @.sessions s WHERE s.id = e.session)
   RETURNING 1
 )
-SELECT EXISTS (SELECT FROM living) AS lives, EXISTS (SELECT FROM registered) AS registered`
+SELECT EXISTS (SELECT FROM living) AS is_alive, EXISTS (SELECT FROM registered) AS registered`
 
 export class PostgresEntities implements BackendEntities {
   readonly #board: PostgresBoard
@@ -59,7 +59,7 @@ WHERE e.board = $1 AND e.kind = $2 ORDER BY e.name`
       const { id } = this.#board.requireSession(what)
       const names = [textDigest(kind, name), encodeText(kind), encodeText(name)]
       const [row] = await this.#board.query(REGISTER, [...names, instance, encode(metadata, 'msgpack'), id])
-      if (row?.['lives'] !== true) throw new NotConnected(`${what}: the session is over`)
+      if (row?.['is_alive'] !== true) throw new NotConnected(`${what}: the session is over`)
       if (row['registered'] !== true) throw refusalError(what, { why: 'name' })
     })
   }

@@ -1,17 +1,18 @@
 /** Posts jobs, and reads the jobs on the board. */
-import { BatchCommit, type CommitResult } from '../../../core/async/group-commit.ts'
+import { type CommitResult, ItemCommit } from '../../../core/async/group-commit.ts'
 import { InvalidPosting, messageOf } from '../../../core/errors.ts'
+import { attempt } from '../../../core/result.ts'
 import type { Row } from '../../../postgres/index.ts'
 import type { BackendJobs, Posted, PostRequest, StoredJob, UnreadableJob } from '../../contract/index.ts'
 import { readSizedPosting } from '../../model/posting.ts'
 import { checkRow } from '../../model/stored.ts'
-import { describeBatch, MAX_BATCH, retryEachAlone } from './commit/batching.ts'
+import { describeGroup, MAX_GROUP, retryEachAlone } from './commit/grouping.ts'
 import {
   type EncodedPost,
   encodePost,
-  NO_FATES,
+  NONE_LEFT,
   type PostAnswer,
-  readFates,
+  readLeftStatuses,
   toPostParameters,
   toPostResults,
 } from './commit/post-calls.ts'
@@ -19,7 +20,7 @@ import type { BoardWriter } from './commit/writer.ts'
 import type { PostgresBoard } from './store/board.ts'
 import { jobId, jobNumbers, readBytes } from './store/rows.ts'
 
-/** The bytes that a dependency counts as in a batch: its part of the arguments, and its row. */
+/** The bytes that a dependency counts as in a group: its part of the arguments, and its row. */
 const DEPENDENCY_BYTES = 64
 
 /** Reads jobs for {@link parseStoredJob}; times as milliseconds since 1970. */
@@ -30,15 +31,16 @@ FROM @.jobs WHERE board + 0 = $1 AND id = ANY($2::bigint[])`
 export class PostgresJobs implements BackendJobs {
   readonly #board: PostgresBoard
   readonly #writer: BoardWriter
-  readonly #posts: BatchCommit<EncodedPost, Posted>
+  readonly #posts: ItemCommit<EncodedPost, Posted>
 
   constructor(board: PostgresBoard, writer: BoardWriter) {
     this.#board = board
     this.#writer = writer
-    this.#posts = new BatchCommit<EncodedPost, Posted>({
-      commit: (batch) => this.#postAll(batch),
+    this.#posts = new ItemCommit<EncodedPost, Posted>({
+      commit: (group) => this.#postAll(group),
       bytesOf: ({ bytes, request: { after = [] } }) => bytes.length + DEPENDENCY_BYTES * after.length,
-      limits: MAX_BATCH,
+      limits: MAX_GROUP,
+      beforeAnswers: writer.caughtUp,
     })
   }
 
@@ -47,9 +49,11 @@ export class PostgresJobs implements BackendJobs {
     await this.#posts.idle
   }
 
-  async post(request: PostRequest): Promise<Posted> {
-    this.#board.assertOpen()
-    return this.#writer.afterCatchUp(this.#posts.add(encodePost(request)))
+  post(request: PostRequest): Promise<Posted> {
+    return attempt(() => {
+      this.#board.assertOpen()
+      return this.#posts.add(encodePost(request))
+    })
   }
 
   async read(ids: readonly string[]): Promise<(StoredJob | UnreadableJob | undefined)[]> {
@@ -63,16 +67,16 @@ export class PostgresJobs implements BackendJobs {
     })
   }
 
-  #postAll(batch: readonly EncodedPost[]): Promise<CommitResult<Posted>[]> {
-    return retryEachAlone(batch, async (some) => {
+  #postAll(group: readonly EncodedPost[]): Promise<CommitResult<Posted>[]> {
+    return retryEachAlone(group, async (some) => {
       const { answer, wasRecovered } = await this.#writer.posts.send({
-        what: describeBatch('post', some),
+        what: describeGroup('post', some),
         name: 'post',
         values: toPostParameters(some),
       })
       const posted = answer as PostAnswer
-      const fates = wasRecovered ? await readFates(this.#board, posted.ids) : NO_FATES
-      return toPostResults(some, posted, fates)
+      const statuses = wasRecovered ? await readLeftStatuses(this.#board, posted.ids) : NONE_LEFT
+      return toPostResults(some, posted, statuses)
     })
   }
 }

@@ -7,9 +7,9 @@ import {
   type BatchRefusal,
   type EncodedPost,
   encodePost,
-  NO_FATES,
+  NONE_LEFT,
   type PostAnswer,
-  readFates,
+  readLeftStatuses,
   toBatchRefusalError,
   toPostParameters,
   toPostResults,
@@ -72,10 +72,10 @@ export class PostgresRecords implements BackendRecords {
     return this.watches.remove(kind)
   }
 
-  async #write(what: string, asked: EncodedWrite): Promise<Written> {
-    const values = [...toChangeParameters(asked.changes), ...toOptionalPosts(asked.posts)]
+  async #write(what: string, write: EncodedWrite): Promise<Written> {
+    const values = [...toChangeParameters(write.changes), ...toOptionalPosts(write.posts)]
     const { answer, wasRecovered } = await this.#writer.others.send({ what, name: 'write_records', values })
-    return this.#toWritten(answer as WriteAnswer, { ...asked, wasRecovered })
+    return this.#toWritten(answer as WriteAnswer, { ...write, wasRecovered })
   }
 
   async #toWritten(
@@ -90,8 +90,8 @@ export class PostgresRecords implements BackendRecords {
     if ('gone' in answer) return { done: false, conflict: { gone: answer.gone.map(jobId) } }
     if ('batch' in answer) throw toRefusal(posts, answer.batch)
     const ids = answer.posted?.ids ?? []
-    const fates = wasRecovered ? await readFates(this.#board, ids) : NO_FATES
-    const results = answer.posted ? toPostResults(posts, answer.posted, fates) : []
+    const statuses = wasRecovered ? await readLeftStatuses(this.#board, ids) : NONE_LEFT
+    const results = answer.posted ? toPostResults(posts, answer.posted, statuses) : []
     const posted = results.flatMap((result): Posted[] => ('value' in result ? [result.value] : []))
     return { done: true, revisions: answer.revisions.map((revision) => revision ?? undefined), posted }
   }

@@ -22,7 +22,7 @@ import { advisoryKey, type PostgresConnection, type SqlDriver } from '../../../p
 import type { BackendResources, OrphanedClaim, ResourceHolder } from '../../contract/index.ts'
 import type { Posting } from '../../model/posting.ts'
 import { toResourceWants } from '../../model/resources.ts'
-import { toJobName } from './commit/batching.ts'
+import { toJobName } from './commit/grouping.ts'
 import type { PostgresBoard } from './store/board.ts'
 import { translateErrors } from './store/errors.ts'
 
@@ -64,8 +64,8 @@ export class PostgresResources implements BackendResources {
   }
 
   /** Unlocks the resources of a claim that was taken away. */
-  async releaseOrphans({ id }: OrphanedClaim): Promise<void> {
-    if (this.#board.isOpen) await this.release([id])
+  async freeOrphans({ id }: OrphanedClaim): Promise<void> {
+    if (this.#board.isOpen) await this.unlock([id])
   }
 
   /** Returns the program that has locked a resource of the posting and is no session of this board. */
@@ -97,7 +97,7 @@ export class PostgresResources implements BackendResources {
       return locks.length > 0 ? [{ request, locks }] : []
     })
     if (wanted.length === 0) return NONE_REFUSED
-    await this.release(wanted.map(({ request }) => request.id))
+    await this.unlock(wanted.map(({ request }) => request.id))
     const { connection } = this.#board
     if (!connection) throw new NotConnected(`locking resources of ${uri}: the session has no connection now`)
     return translateErrors(`locking resources of ${uri}`, async () => {
@@ -143,7 +143,7 @@ export class PostgresResources implements BackendResources {
   }
 
   /** Unlocks the resources of these jobs. A broken connection has unlocked them already. */
-  async release(ids: readonly string[]): Promise<void> {
+  async unlock(ids: readonly string[]): Promise<void> {
     const current = this.#board.connection
     const locks: Lock[] = []
     for (const id of ids) {

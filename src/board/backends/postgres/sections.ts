@@ -59,8 +59,8 @@ export class PostgresSections implements BackendSections {
   (SELECT coalesce(pg_catalog.json_agg(id), '[]') FROM @.trash WHERE board = $1 AND id = ANY($2::bigint[]))) AS answer`,
       [jobNumbers(ids)],
     )
-    const [there, trashed] = (found as readonly (readonly number[])[]).map((numbers) => new Set(numbers.map(jobId)))
-    return ids.map((id) => (there?.has(id) ? 'there' : trashed?.has(id) ? 'trashed' : 'gone'))
+    const [onBoard, trashed] = (found as readonly (readonly number[])[]).map((numbers) => new Set(numbers.map(jobId)))
+    return ids.map((id) => (onBoard?.has(id) ? 'there' : trashed?.has(id) ? 'trashed' : 'gone'))
   }
 
   async find(uuid: string): Promise<string | undefined> {
@@ -92,12 +92,12 @@ export class PostgresSections implements BackendSections {
 }
 
 /** Returns the position after this job. In each rank, invalid numbers come first if they are negative, otherwise last. */
-function positionAfter([id, place]: JobTuple): readonly [rank: number, id: number] {
-  if (isJobNumber(id)) return [place, id]
-  return id > 0 ? [place + 1, 0] : [place, 0]
+function positionAfter([id, priorityRank]: JobTuple): readonly [rank: number, id: number] {
+  if (isJobNumber(id)) return [priorityRank, id]
+  return id > 0 ? [priorityRank + 1, 0] : [priorityRank, 0]
 }
 
-function toJobSummary([id, place, dueAt, claimed, cancelled]: JobTuple): JobSummary {
-  const priority = PRIORITIES[place] ?? 'NORMAL'
+function toJobSummary([id, priorityRank, dueAt, claimed, cancelled]: JobTuple): JobSummary {
+  const priority = PRIORITIES[priorityRank] ?? 'NORMAL'
   return { id: jobId(id), order: BigInt(id), priority, dueAt: Number(dueAt), claimed, cancelled }
 }

@@ -5,9 +5,9 @@ import { parseFailure } from '../../../core/failure.ts'
 import { isTime } from '../../../core/time.ts'
 import { decodeText, encodeText, type Row } from '../../../postgres/index.ts'
 import type {
+  BackendRestoreOptions,
   BackendTrash,
   DiscardRequest,
-  RestoreOptions,
   RestoreOutcome,
   TrashedEntry,
   TrashListing,
@@ -17,7 +17,7 @@ import { encodeEndedJob } from '../../model/ended-job.ts'
 import { duplicateRestoreError } from '../../model/post-batch.ts'
 import { encodeLife, type Posting } from '../../model/posting.ts'
 import { pagesOf, selectTrash } from '../trash-pages.ts'
-import { toJobName } from './commit/batching.ts'
+import { toJobName } from './commit/grouping.ts'
 import { toAfterParameters, toKeyDigest } from './commit/post-calls.ts'
 import type { BoardWriter } from './commit/writer.ts'
 import type { PostgresBoard } from './store/board.ts'
@@ -55,7 +55,11 @@ export class PostgresTrash implements BackendTrash {
     if (answer === 'changed') throw refusalError(what, { why: 'changed' })
   }
 
-  async restore({ id }: TrashedEntry, posting: Posting, { after = [] }: RestoreOptions = {}): Promise<RestoreOutcome> {
+  async restore(
+    { id }: TrashedEntry,
+    posting: Posting,
+    { after = [] }: BackendRestoreOptions = {},
+  ): Promise<RestoreOutcome> {
     const what = `restoration of ${toJobName(posting)}`
     const { priority, onOwnerLost = null } = posting
     const life = encodeLife(posting, 'msgpack')

@@ -2,7 +2,8 @@
  * The Redis backend: an object for each role of `Backend`. Roles send steps of Lua scripts through `commit/`, and read keys that
  * `store/layout.ts` describes. `scripts/shared/steps.lua` has the steps.
  */
-import { ALL_CAPABILITIES, type Backend } from '../../contract/index.ts'
+import type { Backend, BackendCallerTransactions } from '../../contract/index.ts'
+import { noCallerTransactions } from '../../contract/unsupported.ts'
 import { RedisBatches } from './batches.ts'
 import { RedisChanges } from './changes.ts'
 import { RedisClaims } from './claims.ts'
@@ -21,7 +22,7 @@ import { RedisSignals } from './signals.ts'
 import { RedisTrash } from './trash.ts'
 
 export class RedisBackend implements Backend {
-  readonly capabilities = ALL_CAPABILITIES
+  readonly shared = false
   readonly uri: string
   readonly session: RedisSession
   readonly clock: RedisClock
@@ -39,6 +40,7 @@ export class RedisBackend implements Backend {
   readonly batches: RedisBatches
   readonly records: RedisRecords
   readonly entities: RedisEntities
+  readonly callerTransactions: BackendCallerTransactions
 
   /** @throws InvalidArgument for an invalid prefix */
   constructor(options: RedisBackendOptions) {
@@ -60,5 +62,6 @@ export class RedisBackend implements Backend {
     this.batches = new RedisBatches(board)
     this.records = new RedisRecords(board, this.jobs)
     this.entities = new RedisEntities(board)
+    this.callerTransactions = noCallerTransactions(this.uri)
   }
 }

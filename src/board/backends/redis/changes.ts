@@ -17,16 +17,16 @@ export class RedisChanges implements BackendChanges {
 
   async subscribe(): Promise<void> {
     const { session, publications } = this.#board.open
-    const there = session.requireAttached()
+    const attached = session.requireAttached()
     const { channel } = this.#board.layout
-    await there.connection.subscribe(channel).catch(session.rethrow)
+    await attached.connection.subscribe(channel).catch(session.rethrow)
     try {
-      const status = await session.renew(there, undefined).catch(session.rethrow)
-      if (!status || session.attached !== there) throw sessionOverError(session.uri)
+      const status = await session.renew(attached, undefined).catch(session.rethrow)
+      if (!status || session.attached !== attached) throw sessionOverError(session.uri)
       publications.isSubscribed = true
       publications.begin(status)
     } catch (error) {
-      await there.connection.unsubscribe(channel)
+      await attached.connection.unsubscribe(channel)
       throw error
     }
   }
@@ -40,21 +40,21 @@ export class RedisChanges implements BackendChanges {
 
   async follow(ids: readonly string[]): Promise<JobStatus[]> {
     const { session } = this.#board.open
-    const there = session.requireAttached()
-    if (this.#followingOn !== there) {
-      await there.connection.subscribe(this.#board.layout.channelOf(there.id)).catch(session.rethrow)
-      this.#followingOn = there
+    const attached = session.requireAttached()
+    if (this.#followingOn !== attached) {
+      await attached.connection.subscribe(this.#board.layout.channelOf(attached.id)).catch(session.rethrow)
+      this.#followingOn = attached
     }
-    if (session.attached !== there) throw sessionOverError(session.uri)
-    const answer = await this.#board.run(SCRIPTS.follow, [there.id, '1', ...ids])
+    if (session.attached !== attached) throw sessionOverError(session.uri)
+    const answer = await this.#board.run(SCRIPTS.follow, [attached.id, '1', ...ids])
     const statuses = decodeReply<readonly unknown[]>(answer)
     return ids.map((_, index) => toJobStatus(statuses[index]))
   }
 
   /** Ends what {@link follow} began. An entry that stays is removed with its job. */
   async unfollow(ids: readonly string[]): Promise<void> {
-    const there = this.#board.opened?.session.requireAttached()
-    if (there) await this.#board.run(SCRIPTS.follow, [there.id, '0', ...ids])
+    const attached = this.#board.opened?.session.requireAttached()
+    if (attached) await this.#board.run(SCRIPTS.follow, [attached.id, '0', ...ids])
   }
 
   async barrier(): Promise<void> {

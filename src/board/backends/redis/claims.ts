@@ -1,6 +1,6 @@
 /** Grants claims, and ends them. */
 import { JobboardError } from '../../../core/errors.ts'
-import { catchError, type Result } from '../../../core/result.ts'
+import { attempt, catchError, type Result } from '../../../core/result.ts'
 import type {
   BackendClaims,
   ClaimGrant,
@@ -45,9 +45,13 @@ export class RedisClaims implements BackendClaims {
     return choices.map((choice, index) => catchError(() => toGrant(choice, unwrapReply(answers[index]))))
   }
 
-  async settle(settlement: Settlement): Promise<void> {
-    if (!this.#board.opened?.session.isAlive(settlement.session)) throw claimLostError(settlement)
-    if (!(await this.#board.submit(settleStep(settlement))).done) throw claimLostError(settlement)
+  settle(settlement: Settlement): Promise<void> {
+    return attempt(() => {
+      if (!this.#board.opened?.session.isAlive(settlement.session)) throw claimLostError(settlement)
+      return this.#board.submit(settleStep(settlement)).then(({ done }) => {
+        if (!done) throw claimLostError(settlement)
+      })
+    })
   }
 
   async release(request: ReleaseRequest): Promise<ReleaseOutcome> {

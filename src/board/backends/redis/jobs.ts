@@ -1,4 +1,5 @@
 /** Posts and reads jobs. */
+import { attempt } from '../../../core/result.ts'
 import type { BackendJobs, Posted, PostRequest, StoredJob, UnreadableJob } from '../../contract/index.ts'
 import { rank } from '../../model/claim-order.ts'
 import { MAX_POSTING_BYTES, toCountedBytes } from '../../model/posting.ts'
@@ -26,12 +27,15 @@ export class RedisJobs implements BackendJobs {
     this.#board = board
   }
 
-  async post(request: PostRequest): Promise<Posted> {
-    const bytes = encodePostingWithin(request.posting, { limit: MAX_POSTING_BYTES })
-    const reply = await this.#board.submit(postStep(request, bytes))
-    if (!reply.done && reply.details[0] === 'batch') throw batchRefusalError(reply.details, request.posting)
-    const posted = toPosted(reply, { bytes: toCountedBytes(bytes, 'msgpack') })
-    return reply.isRepeated ? this.locate(posted) : posted
+  post(request: PostRequest): Promise<Posted> {
+    return attempt(() => {
+      const bytes = encodePostingWithin(request.posting, { limit: MAX_POSTING_BYTES })
+      return this.#board.submit(postStep(request, bytes)).then((reply) => {
+        if (!reply.done && reply.details[0] === 'batch') throw batchRefusalError(reply.details, request.posting)
+        const posted = toPosted(reply, { bytes: toCountedBytes(bytes, 'msgpack') })
+        return reply.isRepeated ? this.locate(posted) : posted
+      })
+    })
   }
 
   /**

@@ -2,7 +2,7 @@
 import type { BackendResources } from '../../contract/index.ts'
 
 export class RedisResources implements BackendResources {
-  async releaseOrphans(): Promise<void> {
+  async freeOrphans(): Promise<void> {
     // Resources are held by the job: without its claim none is left.
   }
 

@@ -97,9 +97,9 @@ function toScore({ priority, order }: ClaimOrderKey): string {
 }
 
 function toJobSummary([id, , due, claimed, cancelled]: JobTuple, score: number): JobSummary {
-  const place = Math.floor(score / RANK_SCORE)
-  const order = BigInt(score - place * RANK_SCORE + ORDER_EPOCH_US)
-  const priority = PRIORITIES[place] ?? 'NORMAL'
+  const priorityRank = Math.floor(score / RANK_SCORE)
+  const order = BigInt(score - priorityRank * RANK_SCORE + ORDER_EPOCH_US)
+  const priority = PRIORITIES[priorityRank] ?? 'NORMAL'
   // Redis and JavaScript write infinity differently.
   const dueAt = due === 'inf' ? Number.POSITIVE_INFINITY : due === '-inf' ? 0 : Number(due)
   return { id, priority, order, dueAt, claimed: claimed === 1, cancelled: cancelled === 1 }

@@ -56,7 +56,7 @@ export class RedisSession implements BackendSession {
   async close(): Promise<void> {
     if (!this.#board.opened) return
     const { keeper, committer } = this.#board.opened
-    // Without a new connection the last batch is never answered, so the wait is limited.
+    // Without a new connection the last group is never answered, so the wait is limited.
     await withinTime(CLOSE_TIMEOUT_MS, committer.idle())
     await keeper.close()
     // Rejects the steps that were requested meanwhile, and the unanswered steps.

@@ -1,9 +1,9 @@
 /** Moves jobs to the trash and back, and reads it: page by page, so that no client waits while Redis builds one long answer. */
 import { asError } from '../../../core/errors.ts'
 import type {
+  BackendRestoreOptions,
   BackendTrash,
   DiscardRequest,
-  RestoreOptions,
   RestoreOutcome,
   TrashedEntry,
   TrashListing,
@@ -47,7 +47,7 @@ export class RedisTrash implements BackendTrash {
     if (!done) throw claimRejection(discarded, { why: details[0] })
   }
 
-  async restore(entry: TrashedEntry, posting: Posting, options?: RestoreOptions): Promise<RestoreOutcome> {
+  async restore(entry: TrashedEntry, posting: Posting, options?: BackendRestoreOptions): Promise<RestoreOutcome> {
     const { done, details } = await this.#board.submit(restoreStep(entry, posting, options))
     if (done) return { restored: true }
     if (details[0] === 'dependency') return { restored: false, gone: toGoneIds(details[1]) }
@@ -130,7 +130,7 @@ export class RedisTrash implements BackendTrash {
   }
 }
 
-function restoreStep(entry: TrashedEntry, posting: Posting, { after = [] }: RestoreOptions = {}): ScriptStep {
+function restoreStep(entry: TrashedEntry, posting: Posting, { after = [] }: BackendRestoreOptions = {}): ScriptStep {
   const { uuid, priority, batch = null, keyFor = null } = posting
   const bytes = encodePostingWithin(posting)
   const [key, others] = [toKeyField(posting), toDependencyWords(after)]

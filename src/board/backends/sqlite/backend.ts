@@ -3,7 +3,8 @@
  * file (`sqlite/committer.ts`); the file of each role has its steps, and the role, which runs them. `life/` keeps the session alive, and frees
  * what dead processes held; `store/feed.ts` delivers changes.
  */
-import { ALL_CAPABILITIES, type Backend } from '../../contract/index.ts'
+import type { Backend, BackendCallerTransactions } from '../../contract/index.ts'
+import { noCallerTransactions } from '../../contract/unsupported.ts'
 import type { WindowSize } from '../window-size.ts'
 import { BatchSteps, SqliteBatches } from './batches.ts'
 import { SqliteChanges } from './changes.ts'
@@ -20,7 +21,7 @@ import { ResourceSteps, SqliteResources } from './resources.ts'
 import { SectionSteps, SqliteSections } from './sections.ts'
 import { SqliteClock, SqliteSession, type SqliteSessionOptions } from './session.ts'
 import { SignalSteps, SqliteSignals } from './signals.ts'
-import { type BoardPlace, ChangeLog } from './store/change-log.ts'
+import { type BoardContext, ChangeLog } from './store/change-log.ts'
 import { JobRows } from './store/job-rows.ts'
 import { endSession } from './store/session-rows.ts'
 import { SqliteTrash, TrashSteps } from './trash.ts'
@@ -29,7 +30,7 @@ export interface SqliteBackendOptions extends SqliteSessionOptions, WindowSize {
 
 export class SqliteBackend implements Backend {
   readonly uri: string
-  readonly capabilities = ALL_CAPABILITIES
+  readonly shared = false
   readonly session: SqliteSession
   readonly clock = new SqliteClock()
   readonly changes: SqliteChanges
@@ -46,6 +47,7 @@ export class SqliteBackend implements Backend {
   readonly batches: SqliteBatches
   readonly records: SqliteRecords
   readonly entities: SqliteEntities
+  readonly callerTransactions: BackendCallerTransactions
   readonly #board: SqliteBoard<BoardSteps>
 
   constructor(options: SqliteBackendOptions) {
@@ -65,27 +67,28 @@ export class SqliteBackend implements Backend {
     this.batches = new SqliteBatches(board)
     this.records = new SqliteRecords(board)
     this.entities = new SqliteEntities(board)
+    this.callerTransactions = noCallerTransactions(this.uri)
     this.#board = board
   }
 
   /** Ends the session as another process does that takes it for dead. For tests. */
   async expireSession(): Promise<void> {
-    const { file, place } = this.#board.requireOpen()
+    const { file, context } = this.#board.requireOpen()
     const { id } = this.#board.requireSession('expiring')
-    await file.run(() => endSession(place.db, { session: id, board: place.board }))
+    await file.run(() => endSession(context.db, { session: id, board: context.board }))
   }
 }
 
 type BoardSteps = ReturnType<typeof boardSteps>
 
 /** Returns the steps of a board, by role. */
-function boardSteps(place: BoardPlace) {
-  const changes = new ChangeLog(place)
-  const rows = new JobRows(place)
-  const shared = { place, rows, changes }
-  const [keys, resources, limits] = [new KeySteps(shared), new ResourceSteps(place), new LimitSteps(place)]
-  const [dependencies, batches] = [new DependencySteps(place, changes), new BatchSteps(place, changes)]
-  const history = new HistorySteps(place)
+function boardSteps(context: BoardContext) {
+  const changes = new ChangeLog(context)
+  const rows = new JobRows(context)
+  const shared = { context, rows, changes }
+  const [keys, resources, limits] = [new KeySteps(shared), new ResourceSteps(context), new LimitSteps(context)]
+  const [dependencies, batches] = [new DependencySteps(context, changes), new BatchSteps(context, changes)]
+  const history = new HistorySteps(context)
   const counted = { ...shared, keys, dependencies, batches }
   const jobs = new JobSteps({ ...counted, history })
   return {
@@ -94,7 +97,7 @@ function boardSteps(place: BoardPlace) {
     signals: new SignalSteps({ ...shared, dependencies }),
     trash: new TrashSteps({ ...counted, jobs }),
     records: new RecordSteps({ ...counted, jobs, limits }),
-    entities: new EntitySteps(place),
-    sections: new SectionSteps(place),
+    entities: new EntitySteps(context),
+    sections: new SectionSteps(context),
   }
 }

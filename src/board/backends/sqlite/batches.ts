@@ -19,30 +19,30 @@ import {
 } from '../../model/post-batch.ts'
 import type { Posting } from '../../model/posting.ts'
 import type { SqliteBoard } from './life/open-board.ts'
-import type { BoardPlace, ChangeLog } from './store/change-log.ts'
+import type { BoardContext, ChangeLog } from './store/change-log.ts'
 import { jobId, readText, toBatchStatus, toStoredBatch } from './store/rows.ts'
 
 const COUNTED = `SELECT b.*, (SELECT count(*) FROM jobs j WHERE j.batch = b.number) AS open,
   (SELECT count(*) FROM batch_failures f WHERE f.batch = b.number) AS failed FROM batches b`
 
 export class BatchSteps {
-  readonly #place: BoardPlace
+  readonly #context: BoardContext
   readonly #changes: ChangeLog
 
-  constructor(place: BoardPlace, changes: ChangeLog) {
-    this.#place = place
+  constructor(context: BoardContext, changes: ChangeLog) {
+    this.#context = context
     this.#changes = changes
   }
 
   /** @throws Duplicate */
   create({ uuid, bytes }: NewBatch): void {
-    const { db, board } = this.#place
+    const { db, board } = this.#context
     if (this.#row(uuid)) throw refusalError(`batch ${uuid}`, { why: 'batch' })
     db.run('INSERT INTO batches (board, uuid, definition) VALUES (?, ?, ?)', board, encodeText(uuid), bytes)
   }
 
   find(uuid: string): StoredBatch | undefined {
-    const { db, board } = this.#place
+    const { db, board } = this.#context
     const row = db.get(`${COUNTED} WHERE board = ? AND uuid = ?`, board, encodeText(uuid))
     return row && toStoredBatch(row)
   }
@@ -55,13 +55,13 @@ export class BatchSteps {
   }
 
   newest(limit: number): StoredBatch[] {
-    const { db, board } = this.#place
+    const { db, board } = this.#context
     return db.all(`${COUNTED} WHERE board = ? ORDER BY number DESC LIMIT ?`, board, limit).map(toStoredBatch)
   }
 
   /** @throws NotFound */
   jobs(uuid: string): BatchJobs {
-    const { db } = this.#place
+    const { db } = this.#context
     const number = this.#numberOf(uuid)
     return {
       open: db.all('SELECT uuid FROM jobs WHERE batch = ?', number).map((row) => readText(row, 'uuid')),
@@ -71,7 +71,7 @@ export class BatchSteps {
 
   /** Changes the status; returns the callback if the batch has ended. @throws NotFound */
   change(uuid: string, change: BatchChange): Posting | undefined {
-    const { db } = this.#place
+    const { db } = this.#context
     const number = this.#numberOf(uuid)
     if (change.kind === 'cancel')
       db.run(
@@ -101,18 +101,18 @@ export class BatchSteps {
 
   /** Counts a posted job. */
   countPost(number: number): void {
-    this.#place.db.run('UPDATE batches SET total = total + 1 WHERE number = ?', number)
+    this.#context.db.run('UPDATE batches SET total = total + 1 WHERE number = ?', number)
   }
 
   /** Counts a job that has left the board; returns the callback if the batch has ended with it. */
   countEnd(number: number, { job, trashed }: { readonly job: number; readonly trashed: boolean }): Posting | undefined {
-    if (trashed) this.#place.db.run('INSERT OR REPLACE INTO batch_failures (job, batch) VALUES (?, ?)', job, number)
+    if (trashed) this.#context.db.run('INSERT OR REPLACE INTO batch_failures (job, batch) VALUES (?, ?)', job, number)
     return this.#endIfEmpty(number)
   }
 
   /** Returns the number of the batch that counts a job of the trash; null for none. @throws Duplicate if a job with its uuid is open there */
   numberOfTrashed(posting: Posting, job: number): number | null {
-    const row = this.#place.db.get(
+    const row = this.#context.db.get(
       'SELECT b.number FROM batch_failures f JOIN batches b ON b.number = f.batch WHERE f.job = ?',
       job,
     )
@@ -124,7 +124,7 @@ export class BatchSteps {
 
   /** Counts a job that was restored from the trash. Opens a batch that has ended. */
   countRestored(number: number, job: number): void {
-    const { db } = this.#place
+    const { db } = this.#context
     db.run('DELETE FROM batch_failures WHERE job = ?', job)
     const row = db.get('SELECT uuid, ended_at FROM batches WHERE number = ?', number)
     if (!row) return
@@ -136,7 +136,7 @@ export class BatchSteps {
     number: number,
     { total, sealed, generation, cancelled, endedAt }: { readonly total: number } & BatchStatus,
   ): void {
-    this.#place.db.run(
+    this.#context.db.run(
       `UPDATE batches SET total = ?, sealed = ?, generation = ?, cancelled_by = ?, cancel_reason = ?, ended_at = ? WHERE number = ?`,
       ...[total, Number(sealed), generation],
       ...(cancelled ? [encodeText(cancelled.who), encodeText(cancelled.reason)] : [null, null]),
@@ -145,7 +145,7 @@ export class BatchSteps {
   }
 
   #reopen(number: number, { sealed }: { readonly sealed: boolean }): void {
-    this.#place.db.run(
+    this.#context.db.run(
       `UPDATE batches SET sealed = ?, generation = generation + (ended_at IS NOT NULL), ended_at = NULL, cancelled_by = NULL,
         cancel_reason = NULL WHERE number = ?`,
       ...[Number(sealed), number],
@@ -153,7 +153,7 @@ export class BatchSteps {
   }
 
   #endIfEmpty(number: number): Posting | undefined {
-    const { db, board, now } = this.#place
+    const { db, board, now } = this.#context
     const sql = `UPDATE batches SET ended_at = ? WHERE number = ? AND sealed = 1 AND ended_at IS NULL
       AND NOT EXISTS (SELECT 1 FROM jobs WHERE batch = number)`
     if (db.run(sql, now(), number) === 0) return undefined
@@ -172,11 +172,11 @@ export class BatchSteps {
 
   #isOpen(number: number, uuid: string): boolean {
     const sql = 'SELECT 1 FROM jobs WHERE batch = ? AND uuid = ?'
-    return this.#place.db.get(sql, number, encodeText(uuid)) !== undefined
+    return this.#context.db.get(sql, number, encodeText(uuid)) !== undefined
   }
 
   #row(uuid: string): Row | undefined {
-    const { db, board } = this.#place
+    const { db, board } = this.#context
     return db.get('SELECT * FROM batches WHERE board = ? AND uuid = ?', board, encodeText(uuid))
   }
 

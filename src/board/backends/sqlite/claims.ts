@@ -24,12 +24,12 @@ import type { JobSteps } from './jobs.ts'
 import type { SqliteBoard } from './life/open-board.ts'
 import type { LimitSteps } from './limits.ts'
 import type { ResourceSteps } from './resources.ts'
-import type { BoardPlace, ChangeLog } from './store/change-log.ts'
+import type { BoardContext, ChangeLog } from './store/change-log.ts'
 import type { JobRows } from './store/job-rows.ts'
 import { jobNumber, readText } from './store/rows.ts'
 
 export interface ClaimsOptions {
-  readonly place: BoardPlace
+  readonly context: BoardContext
   readonly rows: JobRows
   readonly changes: ChangeLog
   readonly jobs: JobSteps
@@ -49,8 +49,8 @@ export class ClaimSteps {
 
   /** @throws NotConnected when the session has ended; NotFound, Unclaimable, LimitsChanged, LimitReached */
   claim({ id, revision, posting, who, limits }: ClaimRequest, session: number): Omit<ClaimGrant, 'session'> {
-    const { place, rows, changes, resources } = this.#options
-    const { db, board, now } = place
+    const { context, rows, changes, resources } = this.#options
+    const { db, board, now } = context
     this.#requireSession(session, id)
     const gate = db.get('SELECT paused, fence FROM boards WHERE id = ?', board)
     if (gate?.['paused'] !== 0) throw refusalError(id, { why: 'paused' })
@@ -107,14 +107,14 @@ export class ClaimSteps {
   }
 
   owner(id: string): string | undefined {
-    const { db, board } = this.#options.place
+    const { db, board } = this.#options.context
     const sql = 'SELECT who FROM jobs WHERE id = ? AND board = ? AND session IS NOT NULL'
     const row = db.get(sql, jobNumber(id), board)
     return row && readText(row, 'who')
   }
 
   #requireSession(session: number, id: string): void {
-    if (this.#options.place.db.get('SELECT 1 FROM sessions WHERE id = ?', session)) return
+    if (this.#options.context.db.get('SELECT 1 FROM sessions WHERE id = ?', session)) return
     throw new NotConnected(`claim of ${id}: the session is over`)
   }
 }

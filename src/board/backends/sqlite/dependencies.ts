@@ -3,24 +3,24 @@ import { encodeText } from '../../../core/texts.ts'
 import { type BackendDependencies, type KnownDependencies, MAX_SHOWN_DEPENDENCIES } from '../../contract/index.ts'
 import { cascadeCancellation, type Dependency } from '../../model/dependencies.ts'
 import type { SqliteBoard } from './life/open-board.ts'
-import type { BoardPlace, ChangeLog } from './store/change-log.ts'
+import type { BoardContext, ChangeLog } from './store/change-log.ts'
 import { jobId, jobNumber, NEVER } from './store/rows.ts'
 
 /** The end of a job in the trash. */
 type FailedJob = Parameters<typeof cascadeCancellation>[0]
 
 export class DependencySteps {
-  readonly #place: BoardPlace
+  readonly #context: BoardContext
   readonly #changes: ChangeLog
 
-  constructor(place: BoardPlace, changes: ChangeLog) {
-    this.#place = place
+  constructor(context: BoardContext, changes: ChangeLog) {
+    this.#context = context
     this.#changes = changes
   }
 
   /** Returns the ids of jobs that have left the board. */
   findGone(after: readonly Dependency[]): readonly string[] {
-    const { db, board } = this.#place
+    const { db, board } = this.#context
     return after.flatMap(({ id }) =>
       db.get('SELECT 1 FROM jobs WHERE id = ? AND board = ?', jobNumber(id), board) ? [] : [id],
     )
@@ -28,12 +28,12 @@ export class DependencySteps {
 
   add(job: number, after: readonly Dependency[]): void {
     const sql = 'INSERT OR IGNORE INTO dependencies (job, waits_for, settled) VALUES (?, ?, ?)'
-    for (const { id, on } of after) this.#place.db.run(sql, job, jobNumber(id), Number(on === 'settled'))
+    for (const { id, on } of after) this.#context.db.run(sql, job, jobNumber(id), Number(on === 'settled'))
   }
 
   /** Removes the dependencies of a job, which is run without them. */
   removeOf(job: number): void {
-    this.#place.db.run('DELETE FROM dependencies WHERE job = ?', job)
+    this.#context.db.run('DELETE FROM dependencies WHERE job = ?', job)
   }
 
   /**
@@ -43,7 +43,7 @@ export class DependencySteps {
    * @returns the numbers of the jobs that were cancelled
    */
   end(job: number, failed: FailedJob | undefined): number[] {
-    const { db } = this.#place
+    const { db } = this.#context
     this.removeOf(job)
     const dependents = db.all('SELECT job, settled FROM dependencies WHERE waits_for = ? ORDER BY job', job)
     if (dependents.length === 0) return []
@@ -58,7 +58,7 @@ export class DependencySteps {
 
   /** Cancels a job. A job that never ran is doomed: it is never claimed. @returns false if it was cancelled before */
   #cancel(job: number, failed: FailedJob): boolean {
-    const { db } = this.#place
+    const { db } = this.#context
     this.removeOf(job)
     const { who, reason } = cascadeCancellation(failed)
     const isChanged = db.run(
@@ -71,7 +71,7 @@ export class DependencySteps {
   }
 
   #freeIfReady(job: number): void {
-    const { db } = this.#place
+    const { db } = this.#context
     if (db.get('SELECT 1 FROM dependencies WHERE job = ?', job)) return
     const isWaiting = 'id = ? AND due_when_ready IS NOT NULL'
     if (db.run(`UPDATE jobs SET due_at = due_when_ready, due_when_ready = NULL WHERE ${isWaiting}`, job) === 0) return
@@ -82,7 +82,7 @@ export class DependencySteps {
   /** Returns the ids of the jobs for which a job waits, and the ids of the jobs that wait for it. */
   of(id: string): KnownDependencies {
     const list = (known: string, wanted: string) =>
-      this.#place.db
+      this.#context.db
         .all(
           `SELECT ${wanted} AS id FROM dependencies WHERE ${known} = ? LIMIT ?`,
           jobNumber(id),

@@ -6,22 +6,22 @@ import type { BackendEntities, Entity } from '../../contract/index.ts'
 import { refusalError } from '../../contract/refusals.ts'
 import { metadataReader } from '../../model/entity-metadata.ts'
 import type { SqliteBoard } from './life/open-board.ts'
-import type { BoardPlace } from './store/change-log.ts'
+import type { BoardContext } from './store/change-log.ts'
 import { readText, toEntity } from './store/rows.ts'
 
 /** The condition that the session of an entity exists: a board registers no entity without a session. */
 const LIVES = 'EXISTS (SELECT 1 FROM sessions WHERE id = session)'
 
 export class EntitySteps {
-  readonly #place: BoardPlace
+  readonly #context: BoardContext
 
-  constructor(place: BoardPlace) {
-    this.#place = place
+  constructor(context: BoardContext) {
+    this.#context = context
   }
 
   /** @throws Duplicate while another living instance has the name; NotConnected when the session has ended */
   register({ kind, name, instance, metadata }: Entity, session: number): void {
-    const { db, board } = this.#place
+    const { db, board } = this.#context
     if (!db.get('SELECT 1 FROM sessions WHERE id = ?', session))
       throw new NotConnected(`registering ${kind} ${name}: the session is over`)
     const key = [board, encodeText(kind), encodeText(name)] as const
@@ -37,13 +37,13 @@ export class EntitySteps {
   }
 
   unregister({ kind, name, instance }: Entity): void {
-    const { db, board } = this.#place
+    const { db, board } = this.#context
     const sql = 'DELETE FROM entities WHERE board = ? AND kind = ? AND name = ? AND instance = ?'
     db.run(sql, board, encodeText(kind), encodeText(name), encodeText(instance))
   }
 
   list(kind: string): Entity[] {
-    const { db, board } = this.#place
+    const { db, board } = this.#context
     const readMetadata = metadataReader()
     const rows = db.all(
       `SELECT * FROM entities WHERE board = ? AND kind = ? AND ${LIVES} ORDER BY name`,

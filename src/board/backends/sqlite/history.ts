@@ -5,22 +5,22 @@ import type { BackendHistory } from '../../contract/index.ts'
 import { decodeEndedJob, type EndedJob } from '../../model/ended-job.ts'
 import type { UnreadableValues } from '../unreadable-values.ts'
 import type { SqliteBoard } from './life/open-board.ts'
-import type { BoardPlace } from './store/change-log.ts'
+import type { BoardContext } from './store/change-log.ts'
 import { type EncodedEntry, readBytes, readText } from './store/rows.ts'
 
 /** The number of rows of one read: each can have results of 64 KiB. */
 const ROWS_PER_READ = 500
 
 export class HistorySteps {
-  readonly #place: BoardPlace
+  readonly #context: BoardContext
 
-  constructor(place: BoardPlace) {
-    this.#place = place
+  constructor(context: BoardContext) {
+    this.#context = context
   }
 
   /** Adds a job in place of its earlier record, and removes the oldest jobs. */
   add({ uuid, bytes, keep }: EncodedEntry): void {
-    const { db, board } = this.#place
+    const { db, board } = this.#context
     if (keep === 0) {
       db.run('DELETE FROM history WHERE board = ?', board)
       return
@@ -41,7 +41,7 @@ export class HistorySteps {
 
   /** Returns the newest jobs, newest first. */
   newest(limit: number, unreadable: UnreadableValues): EndedJob[] {
-    const { db, board } = this.#place
+    const { db, board } = this.#context
     const jobs: EndedJob[] = []
     const sql = 'SELECT number, uuid, record FROM history WHERE board = ? AND number < ? ORDER BY number DESC LIMIT ?'
     for (let before = Number.MAX_SAFE_INTEGER; jobs.length < limit; ) {
@@ -55,7 +55,7 @@ export class HistorySteps {
   }
 
   find(uuid: string): EndedJob | undefined {
-    const { db, board } = this.#place
+    const { db, board } = this.#context
     const row = db.get('SELECT record FROM history WHERE +board = ? AND uuid = ?', board, encodeText(uuid))
     return row && parseEndedJob(row)
   }

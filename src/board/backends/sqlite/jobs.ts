@@ -25,7 +25,7 @@ import type { DependencySteps } from './dependencies.ts'
 import type { HistorySteps } from './history.ts'
 import type { KeySteps } from './keys.ts'
 import type { SqliteBoard } from './life/open-board.ts'
-import type { BoardPlace, ChangeLog } from './store/change-log.ts'
+import type { BoardContext, ChangeLog } from './store/change-log.ts'
 import {
   BODY,
   type EncodedPost,
@@ -41,7 +41,7 @@ import {
 } from './store/rows.ts'
 
 export interface JobsOptions {
-  readonly place: BoardPlace
+  readonly context: BoardContext
   readonly changes: ChangeLog
   readonly keys: KeySteps
   readonly dependencies: DependencySteps
@@ -60,7 +60,7 @@ export interface NewJob {
 
 /** The end of a job. */
 export interface JobEnd {
-  /** Why and by whom it is moved to the trash; absent for a job that is done. */
+  /** The reason of its move to the trash, and its owner then; absent for a job that is done. */
   readonly trash?: (TrashReason & { readonly who: string; readonly posting: Posting; readonly at?: Date }) | undefined
   readonly history?: HistoryEntry | undefined
 }
@@ -92,8 +92,8 @@ export class JobSteps {
   }
 
   add({ posting, bytes, after = [], batch }: NewJob): { id: string; revision: number; order: bigint; bytes: number } {
-    const { place, changes, keys, dependencies } = this.#options
-    const { db, board, now } = place
+    const { context, changes, keys, dependencies } = this.#options
+    const { db, board, now } = context
     const { uuid, key, delay, keyFor, runs } = posting
     const at = now()
     const due = delay === undefined ? 0 : at + delay
@@ -116,9 +116,9 @@ export class JobSteps {
 
   /** Ends the claim of a job that stays on the board, and stores what the claim changed of its posting. */
   giveBack(job: number, posting: Posting): void {
-    const { place, changes } = this.#options
-    const at = place.now()
-    place.db.run(
+    const { context, changes } = this.#options
+    const at = context.now()
+    context.db.run(
       `UPDATE jobs SET life = ?, revision = revision + 1, written_at = ?, session = NULL, who = NULL,
         due_at = iif(cancelled_by IS NULL, ?, 0) WHERE id = ?`,
       ...[encodeLife(posting, 'msgpack'), at, posting.delay === undefined ? 0 : at + posting.delay, job],
@@ -128,13 +128,13 @@ export class JobSteps {
 
   /** Removes a job from the board. @returns the ids of the jobs that were cancelled because of its end */
   end(row: Row, { trash, history }: JobEnd): readonly string[] {
-    const { place, changes, batches, dependencies } = this.#options
+    const { context, changes, batches, dependencies } = this.#options
     const job = Number(row['id'])
     const entry = trash && encodeTrash(trash)
     const record = history && encodeHistory(history)
     if (entry) this.#moveToTrash(job, entry, trash.at?.getTime())
-    place.db.run('DELETE FROM jobs WHERE id = ?', job)
-    if (row['large'] === 1) place.db.run('DELETE FROM bodies WHERE job = ?', job)
+    context.db.run('DELETE FROM jobs WHERE id = ?', job)
+    if (row['large'] === 1) context.db.run('DELETE FROM bodies WHERE job = ?', job)
     if (record) this.#options.history.add(record)
     changes.add(trash ? 'trashed' : 'consumed', job)
     const doomed = row['linked'] === 1 ? dependencies.end(job, trash) : []
@@ -143,8 +143,8 @@ export class JobSteps {
     return doomed.map(jobId)
   }
 
-  #moveToTrash(job: number, entry: readonly SqliteValue[], at = this.#options.place.now()): void {
-    const { db } = this.#options.place
+  #moveToTrash(job: number, entry: readonly SqliteValue[], at = this.#options.context.now()): void {
+    const { db } = this.#options.context
     db.run(
       `INSERT OR REPLACE INTO trash (board, id, uuid, body, life, who, reason, failure, at)
         SELECT board, id, uuid, ${BODY}, ?, ?, ?, ?, ? FROM jobs WHERE id = ?`,
@@ -158,13 +158,13 @@ export class JobSteps {
   }
 
   read(id: string): StoredJob | UnreadableJob | undefined {
-    const { db, board } = this.#options.place
+    const { db, board } = this.#options.context
     const row = db.get(`SELECT ${STORED_COLUMNS} FROM jobs WHERE id = ? AND board = ?`, jobNumber(id), board)
     return row && toStoredJob(row)
   }
 
   status(id: string): JobStatus {
-    const { db, board } = this.#options.place
+    const { db, board } = this.#options.context
     const job = jobNumber(id)
     const row = db.get('SELECT session, cancelled_by, revision FROM jobs WHERE id = ? AND board = ?', job, board)
     if (row)

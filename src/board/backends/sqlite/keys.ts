@@ -5,12 +5,12 @@ import type { BackendKeys, KeyTaken, Replaced, ReplaceRequest } from '../../cont
 import { rank } from '../../model/claim-order.ts'
 import { toCountedBytes } from '../../model/posting.ts'
 import type { SqliteBoard } from './life/open-board.ts'
-import type { BoardPlace, ChangeLog } from './store/change-log.ts'
+import type { BoardContext, ChangeLog } from './store/change-log.ts'
 import type { JobRows } from './store/job-rows.ts'
 import { encodeWithinLimit, jobId, LARGE_BODY_BYTES, NEVER, readText } from './store/rows.ts'
 
 export interface KeysOptions {
-  readonly place: BoardPlace
+  readonly context: BoardContext
   readonly rows: JobRows
   readonly changes: ChangeLog
 }
@@ -28,7 +28,7 @@ export class KeySteps {
   /** Returns the job that has the key; undefined if the key can be taken. */
   holderOf(key: string | undefined): KeyHolder | undefined {
     if (key === undefined) return undefined
-    const { db, board, now } = this.#options.place
+    const { db, board, now } = this.#options.context
     const stored = encodeText(key)
     const job = db.get('SELECT uuid FROM jobs WHERE board = ? AND key = ?', board, stored)
     if (job) return { uuid: readText(job, 'uuid'), revision: 0 }
@@ -42,7 +42,7 @@ export class KeySteps {
     key: string,
     { job, uuid, window }: { readonly job: number; readonly uuid: string; readonly window: number | undefined },
   ): void {
-    const { db, board, now } = this.#options.place
+    const { db, board, now } = this.#options.context
     const stored = encodeText(key)
     if (window === undefined) db.run('DELETE FROM key_windows WHERE board = ? AND key = ?', board, stored)
     else {
@@ -57,21 +57,21 @@ export class KeySteps {
    * @throws NotFound; Unclaimable if it was claimed, changed or cancelled meanwhile
    */
   replace({ id, revision, posting, window }: ReplaceRequest, bytes: Uint8Array): Replaced {
-    const { place, rows, changes } = this.#options
+    const { context, rows, changes } = this.#options
     const row = rows.requireUnclaimed(id, revision)
     if (row['cancelled_by'] !== null) throw new Unclaimable(`${id} was cancelled`)
-    const [job, at] = [Number(row['id']), place.now()]
+    const [job, at] = [Number(row['id']), context.now()]
     const due = posting.delay === undefined ? 0 : at + posting.delay
     const waits = row['due_when_ready'] !== null
     const isLarge = bytes.length >= LARGE_BODY_BYTES
     const placed = { rank: rank(posting.priority), due: waits ? NEVER : due }
-    place.db.run(
+    context.db.run(
       `UPDATE jobs SET body = ?, life = NULL, uuid = ?, rank = ?, revision = revision + 1, written_at = ?, due_at = ?,
         due_when_ready = ? WHERE id = ?`,
       ...[isLarge ? null : bytes, encodeText(posting.uuid), placed.rank, at, placed.due, waits ? due : null, job],
     )
-    place.db.run('DELETE FROM bodies WHERE job = ?', job)
-    if (isLarge) place.db.run('INSERT INTO bodies (job, body) VALUES (?, ?)', job, bytes)
+    context.db.run('DELETE FROM bodies WHERE job = ?', job)
+    if (isLarge) context.db.run('INSERT INTO bodies (job, body) VALUES (?, ?)', job, bytes)
     if (posting.key !== undefined) this.take(posting.key, { job, uuid: posting.uuid, window })
     changes.addPlaced('replaced', job, placed)
     return { revision: revision + 1, bytes: toCountedBytes(bytes, 'msgpack') }

@@ -17,23 +17,23 @@ import {
   toArrivalAt,
 } from '../../model/limits.ts'
 import type { SqliteBoard } from './life/open-board.ts'
-import type { BoardPlace } from './store/change-log.ts'
+import type { BoardContext } from './store/change-log.ts'
 
 export class LimitSteps {
-  readonly #place: BoardPlace
+  readonly #context: BoardContext
 
-  constructor(place: BoardPlace) {
-    this.#place = place
+  constructor(context: BoardContext) {
+    this.#context = context
   }
 
   /** The revision of the limits of the board. */
   get revision(): number {
-    const { db, board } = this.#place
+    const { db, board } = this.#context
     return Number(db.get('SELECT limits FROM boards WHERE id = ?', board)?.['limits'] ?? 0)
   }
 
   noteChange(): void {
-    const { db, board } = this.#place
+    const { db, board } = this.#context
     db.run('UPDATE boards SET limits = limits + 1 WHERE id = ?', board)
   }
 
@@ -45,7 +45,7 @@ export class LimitSteps {
    */
   take(job: number, id: string, { revision, wants }: ClaimLimits): { key: string; arrivalMs: number }[] {
     this.#assertRevision(revision, id)
-    const { db, board, now } = this.#place
+    const { db, board, now } = this.#context
     const at = now()
     const before = wants.map(({ key, rate }) => (rate ? this.#applyRate(key, rate, at) : undefined))
     const arrivals = wants.flatMap(({ key, concurrency, rate }, index) => {
@@ -67,7 +67,7 @@ export class LimitSteps {
   takeTokens({ key, revision, rate, costs }: TokenRequest): TokensTaken {
     this.#assertRevision(revision, `limit ${key}`)
     if (!rate) return { taken: 0 }
-    const at = this.#place.now()
+    const at = this.#context.now()
     const { arrivalMs, ...answer } = takeTokensInOrder(this.#applyRate(key, rate, at), { rate, costs }, at)
     if (answer.taken > 0 && arrivalMs !== undefined) this.#keep(key, { arrivalMs, rate })
     return answer
@@ -83,14 +83,14 @@ export class LimitSteps {
   }
 
   #usedKeys(): readonly string[] {
-    const { db, board } = this.#place
+    const { db, board } = this.#context
     const sql = 'SELECT key FROM slots WHERE board = ?1 UNION SELECT key FROM tokens WHERE board = ?1 LIMIT ?2'
     return db.all(sql, board, MAX_USED_KEYS).map(({ key }) => decodeText(String(key)))
   }
 
   /** Frees the slots that the job holds. */
   free(job: number): void {
-    this.#place.db.run('DELETE FROM slots WHERE job = ?', job)
+    this.#context.db.run('DELETE FROM slots WHERE job = ?', job)
   }
 
   #assertRevision(revision: number, what: string): void {
@@ -98,13 +98,13 @@ export class LimitSteps {
   }
 
   #slots(key: string): number {
-    const { db, board } = this.#place
+    const { db, board } = this.#context
     const sql = 'SELECT count(*) AS count FROM slots WHERE board = ? AND key = ?'
     return Number(db.get(sql, board, encodeText(key))?.['count'])
   }
 
   #taken(key: string): (TakenTokens & { readonly rate: TokenRate }) | undefined {
-    const { db, board } = this.#place
+    const { db, board } = this.#context
     const row = db.get(
       'SELECT arrival, interval, burst FROM tokens WHERE board = ? AND key = ?',
       board,
@@ -127,7 +127,7 @@ export class LimitSteps {
   }
 
   #keep(key: string, { arrivalMs, rate }: { readonly arrivalMs: number; readonly rate: TokenRate }): void {
-    const { db, board } = this.#place
+    const { db, board } = this.#context
     const sql = 'INSERT OR REPLACE INTO tokens (board, key, arrival, interval, burst) VALUES (?, ?, ?, ?, ?)'
     db.run(sql, board, encodeText(key), arrivalMs, rate.intervalMs, rate.burst)
   }

@@ -10,13 +10,13 @@ import type { JobSteps } from './jobs.ts'
 import type { KeySteps } from './keys.ts'
 import type { SqliteBoard } from './life/open-board.ts'
 import type { LimitSteps } from './limits.ts'
-import type { BoardPlace, ChangeLog } from './store/change-log.ts'
+import type { BoardContext, ChangeLog } from './store/change-log.ts'
 import { type EncodedPost, encodePost, readBytes, readText } from './store/rows.ts'
 
 const COLUMNS = 'kind, id, value, revision'
 
 export interface RecordsOptions {
-  readonly place: BoardPlace
+  readonly context: BoardContext
   readonly changes: ChangeLog
   readonly jobs: JobSteps
   readonly keys: KeySteps
@@ -33,13 +33,13 @@ export class RecordSteps {
   }
 
   list(kind: string): StoredRecord[] {
-    const { db, board } = this.#options.place
+    const { db, board } = this.#options.context
     const sql = `SELECT ${COLUMNS} FROM records WHERE board = ? AND kind = ? ORDER BY id`
     return db.all(sql, board, encodeText(kind)).map(toRecord)
   }
 
   get({ kind, id }: RecordName): StoredRecord | undefined {
-    const { db, board } = this.#options.place
+    const { db, board } = this.#options.context
     const sql = `SELECT ${COLUMNS} FROM records WHERE board = ? AND kind = ? AND id = ?`
     const row = db.get(sql, board, encodeText(kind), encodeText(id))
     return row && toRecord(row)
@@ -80,7 +80,7 @@ export class RecordSteps {
 
   /** Carries a change out; returns the new revision, undefined for a removal. */
   #apply({ kind, id, bytes }: RecordChange): number | undefined {
-    const { db, board } = this.#options.place
+    const { db, board } = this.#options.context
     this.#options.changes.addRecord({ kind, id })
     const row = db.get('UPDATE boards SET records = records + 1 WHERE id = ? RETURNING records', board)
     const name = [board, encodeText(kind), encodeText(id)] as const

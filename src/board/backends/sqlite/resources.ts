@@ -4,7 +4,7 @@ import type { BackendResources } from '../../contract/index.ts'
 import { refusalError } from '../../contract/refusals.ts'
 import type { Posting } from '../../model/posting.ts'
 import { toResourceWants } from '../../model/resources.ts'
-import type { BoardPlace } from './store/change-log.ts'
+import type { BoardContext } from './store/change-log.ts'
 import { jobId } from './store/rows.ts'
 
 /** A resource that a claim is to hold. */
@@ -14,16 +14,16 @@ export interface WantedResource {
 }
 
 export class ResourceSteps {
-  readonly #place: BoardPlace
+  readonly #context: BoardContext
 
-  constructor(place: BoardPlace) {
-    this.#place = place
+  constructor(context: BoardContext) {
+    this.#context = context
   }
 
   /** Returns the resources of the posting. @throws Unclaimable if another job holds one of them */
   requireFree(job: number, posting: Posting): readonly WantedResource[] {
     if (!posting.resources) return []
-    const { db, board } = this.#place
+    const { db, board } = this.#context
     const { exclusive, shared } = toResourceWants(posting)
     const wanted: WantedResource[] = [
       ...exclusive.map((name) => ({ name, exclusive: 1 }) as const),
@@ -37,7 +37,7 @@ export class ResourceSteps {
   }
 
   hold(job: number, wanted: readonly WantedResource[]): void {
-    const { db, board } = this.#place
+    const { db, board } = this.#context
     for (const { name, exclusive } of wanted)
       db.run(
         'INSERT INTO permits (board, name, job, exclusive) VALUES (?, ?, ?, ?)',
@@ -50,12 +50,12 @@ export class ResourceSteps {
 
   /** Frees all resources that the job holds. */
   free(job: number): void {
-    this.#place.db.run('DELETE FROM permits WHERE job = ?', job)
+    this.#context.db.run('DELETE FROM permits WHERE job = ?', job)
   }
 }
 
 export class SqliteResources implements BackendResources {
-  async releaseOrphans(): Promise<void> {
+  async freeOrphans(): Promise<void> {
     // Resources are held by the job: without its claim none is left.
   }
 

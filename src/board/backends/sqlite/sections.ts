@@ -5,7 +5,7 @@ import { rank } from '../../model/claim-order.ts'
 import type { WindowSize } from '../window-size.ts'
 import type { JobSteps } from './jobs.ts'
 import type { SqliteBoard } from './life/open-board.ts'
-import type { BoardPlace } from './store/change-log.ts'
+import type { BoardContext } from './store/change-log.ts'
 import { jobId, jobNumber, SUMMARY_COLUMNS, toSummary } from './store/rows.ts'
 
 type RangeRequest = Parameters<BackendSections['range']>[0]
@@ -13,18 +13,18 @@ type DelayedRequest = Parameters<BackendSections['delayed']>[0]
 type Section = Awaited<ReturnType<BackendSections['range']>>
 
 export class SectionSteps {
-  readonly #place: BoardPlace
+  readonly #context: BoardContext
 
-  constructor(place: BoardPlace) {
-    this.#place = place
+  constructor(context: BoardContext) {
+    this.#context = context
   }
 
   range({ after, limit, due }: RangeRequest): Section {
-    const { db, board, now } = this.#place
+    const { db, board, now } = this.#context
     const at = now()
     const dueAt = due ? [at] : []
-    const select = (place: string) =>
-      `SELECT ${SUMMARY_COLUMNS} FROM jobs WHERE board = ? AND ${place} ${due ? 'AND session IS NULL AND due_at <= ?' : ''}
+    const select = (condition: string) =>
+      `SELECT ${SUMMARY_COLUMNS} FROM jobs WHERE board = ? AND ${condition} ${due ? 'AND session IS NULL AND due_at <= ?' : ''}
         ORDER BY rank, id LIMIT ?`
     // In two parts: for one comparison of both columns SQLite would read all jobs of the rank before the place.
     const own = after ? rank(after.priority) : -1
@@ -35,21 +35,21 @@ export class SectionSteps {
   }
 
   delayed({ after, limit }: DelayedRequest): JobSummary[] {
-    const { db, board } = this.#place
+    const { db, board } = this.#context
     const sql = `SELECT ${SUMMARY_COLUMNS} FROM jobs WHERE board = ? AND due_at > 0 AND due_at > ? AND due_at < 9e999
       AND session IS NULL ORDER BY due_at LIMIT ?`
     return db.all(sql, board, after, limit).map(toSummary)
   }
 
   claimed(): JobSummary[] {
-    const { db, board } = this.#place
+    const { db, board } = this.#context
     // With the plus, SQLite does not choose the index of all jobs of the board.
     const sql = `SELECT ${SUMMARY_COLUMNS} FROM jobs WHERE session IN (SELECT id FROM sessions WHERE board = ?) AND +board = ?`
     return db.all(sql, board, board).map(toSummary)
   }
 
   find(uuid: string): string | undefined {
-    const { db, board } = this.#place
+    const { db, board } = this.#context
     const row = db.get('SELECT min(id) AS id FROM jobs WHERE uuid = ? AND board = ?', encodeText(uuid), board)
     return typeof row?.['id'] === 'number' ? jobId(row['id']) : undefined
   }
@@ -71,12 +71,12 @@ export class SqliteSections implements BackendSections {
     this.#board = board
   }
 
-  async range(asked: RangeRequest): Promise<Section> {
-    return this.#board.readInSession(({ sections }) => sections.range(asked))
+  async range(request: RangeRequest): Promise<Section> {
+    return this.#board.readInSession(({ sections }) => sections.range(request))
   }
 
-  async delayed(asked: DelayedRequest): Promise<readonly JobSummary[]> {
-    return this.#board.readInSession(({ sections }) => sections.delayed(asked))
+  async delayed(request: DelayedRequest): Promise<readonly JobSummary[]> {
+    return this.#board.readInSession(({ sections }) => sections.delayed(request))
   }
 
   async claimed(): Promise<readonly JobSummary[]> {

@@ -8,7 +8,7 @@ import { UnreadableValues } from '../unreadable-values.ts'
 import type { OpenBoard, SqliteBoard } from './life/open-board.ts'
 import { beginLife, type ProcessLife } from './life/process-life.ts'
 import { SessionKeeper } from './life/session-keeper.ts'
-import type { BoardPlace } from './store/change-log.ts'
+import type { BoardContext } from './store/change-log.ts'
 import { ChangeFeed } from './store/feed.ts'
 
 export interface SqliteSessionOptions {
@@ -78,13 +78,13 @@ export class SqliteSession implements BackendSession {
   }): OpenBoard {
     const { file, sink, life, board } = parts
     const { uri, who, sessionTimeout: ttl } = this.#options
-    const place: BoardPlace = { db: file.connection, board, now: () => this.#clock.now() }
+    const context: BoardContext = { db: file.connection, board, now: () => this.#clock.now() }
     const feed = new ChangeFeed({
-      ...{ place, sink, wanted: this.#board.wanted },
+      ...{ context, sink, wanted: this.#board.wanted },
       onSessionEnded: (session) => keeper.noteEnded(session),
     })
     const keeper = new SessionKeeper({
-      ...{ file, place, life, sink, uri, who, ttl },
+      ...{ file, context, life, sink, uri, who, ttl },
       onBegun: () => {
         feed.begin()
         sink.gap()
@@ -93,7 +93,7 @@ export class SqliteSession implements BackendSession {
     const onError = (error: Error) => sink.error(error)
     const ends = [file.onCommit(() => feed.poll()), file.onError(onError), life.onError(onError)]
     return {
-      ...{ sink, file, place, feed, life, keeper },
+      ...{ sink, file, context, feed, life, keeper },
       unreadable: new UnreadableValues({ onError }),
       unlisten: () => {
         for (const end of ends) end()

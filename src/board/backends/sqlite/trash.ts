@@ -3,9 +3,9 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { catchError, type Result } from '../../../core/result.ts'
 import { encodeText } from '../../../core/texts.ts'
 import type {
+  BackendRestoreOptions,
   BackendTrash,
   DiscardRequest,
-  RestoreOptions,
   RestoreOutcome,
   TrashedEntry,
   TrashListing,
@@ -19,12 +19,12 @@ import type { DependencySteps } from './dependencies.ts'
 import type { JobSteps } from './jobs.ts'
 import type { KeySteps } from './keys.ts'
 import type { SqliteBoard } from './life/open-board.ts'
-import type { BoardPlace } from './store/change-log.ts'
+import type { BoardContext } from './store/change-log.ts'
 import type { JobRows } from './store/job-rows.ts'
 import { encodeUnlimited, jobId, jobNumber, toTrashedEntry } from './store/rows.ts'
 
 export interface TrashOptions {
-  readonly place: BoardPlace
+  readonly context: BoardContext
   readonly rows: JobRows
   readonly jobs: JobSteps
   readonly keys: KeySteps
@@ -48,9 +48,9 @@ export class TrashSteps {
 
   /** Moves an entry to the end of the queue. @throws NotFound; Duplicate if its key is taken */
   restore(entry: TrashedEntry, posting: Posting, after: readonly Dependency[]): RestoreOutcome {
-    const { place, jobs, keys, dependencies, batches } = this.#options
+    const { context, jobs, keys, dependencies, batches } = this.#options
     const job = jobNumber(entry.id)
-    const isThere = place.db.get('SELECT 1 FROM trash WHERE id = ? AND board = ?', job, place.board)
+    const isThere = context.db.get('SELECT 1 FROM trash WHERE id = ? AND board = ?', job, context.board)
     if (!isThere) throw notInTrashError(entry)
     const gone = dependencies.findGone(after)
     if (gone.length > 0) return { restored: false, gone }
@@ -59,7 +59,7 @@ export class TrashSteps {
     if (holder && holder.inWindowOf !== entry.id) throw refusalError(`job ${posting.uuid}`, { why: 'key' })
     const batch = batches.numberOfTrashed(posting, job)
     const bytes = encodeUnlimited(posting)
-    place.db.run('DELETE FROM trash WHERE id = ?', job)
+    context.db.run('DELETE FROM trash WHERE id = ?', job)
     if (batch !== null) batches.countRestored(batch, job)
     jobs.add({ posting, bytes, after, batch })
     return { restored: true }
@@ -67,14 +67,14 @@ export class TrashSteps {
 
   /** @throws NotFound */
   purge(entry: TrashedEntry): void {
-    const { db, board } = this.#options.place
+    const { db, board } = this.#options.context
     if (db.run('DELETE FROM trash WHERE id = ? AND board = ?', jobNumber(entry.id), board) === 0)
       throw notInTrashError(entry)
   }
 
   /** Returns the ids of all entries and their sizes, oldest first. */
   index(): { readonly id: string; readonly bytes: number }[] {
-    const { db, board } = this.#options.place
+    const { db, board } = this.#options.context
     const sql = `SELECT id, length(body) + coalesce(length(life), 0) + coalesce(length(failure), 0) AS bytes FROM trash
       WHERE board = ? ORDER BY number`
     return db.all(sql, board).map((row) => ({ id: jobId(row['id']), bytes: Number(row['bytes']) }))
@@ -82,14 +82,14 @@ export class TrashSteps {
 
   /** @throws InvalidPosting for an entry that cannot be read */
   entry(id: string): TrashedEntry | undefined {
-    const { db, board } = this.#options.place
+    const { db, board } = this.#options.context
     const row = db.get('SELECT * FROM trash WHERE id = ? AND board = ?', jobNumber(id), board)
     return row && toTrashedEntry(row)
   }
 
   /** Returns the id of the newest entry with this uuid. */
   find(uuid: string): string | undefined {
-    const { db, board } = this.#options.place
+    const { db, board } = this.#options.context
     const sql = 'SELECT id FROM trash WHERE board = ? AND uuid = ? ORDER BY number DESC LIMIT 1'
     const row = db.get(sql, board, encodeText(uuid))
     return row && jobId(row['id'])
@@ -109,7 +109,11 @@ export class SqliteTrash implements BackendTrash {
     if (doomed.length > 0) sink.doomed(doomed)
   }
 
-  async restore(entry: TrashedEntry, posting: Posting, { after = [] }: RestoreOptions = {}): Promise<RestoreOutcome> {
+  async restore(
+    entry: TrashedEntry,
+    posting: Posting,
+    { after = [] }: BackendRestoreOptions = {},
+  ): Promise<RestoreOutcome> {
     return this.#board.step(({ trash }) => trash.restore(entry, posting, after))
   }
 

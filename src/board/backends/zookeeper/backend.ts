@@ -5,7 +5,14 @@
 import { silentLog } from '../../../core/log.ts'
 import { toMilliseconds } from '../../../core/time.ts'
 import { ZooKeeper, type ZooKeeperOptions } from '../../../zookeeper/index.ts'
-import type { Backend, BackendBatches, BackendCapabilities } from '../../contract/index.ts'
+import type {
+  Backend,
+  BackendBatches,
+  BackendCallerTransactions,
+  BackendDependencies,
+  BackendHistory,
+} from '../../contract/index.ts'
+import { NO_DEPENDENCIES, NO_HISTORY, noBatches, noCallerTransactions } from '../../contract/unsupported.ts'
 import { ServerClock } from '../server-clock.ts'
 import { ZooKeeperBatches } from './batches.ts'
 import { ZooKeeperChanges } from './changes.ts'
@@ -22,9 +29,7 @@ import { ZooKeeperRecords } from './records.ts'
 import { ZooKeeperResources } from './resources.ts'
 import { ZooKeeperClock, ZooKeeperSession } from './session.ts'
 import { ZooKeeperSignals } from './signals.ts'
-import { ownBoard } from './store/board-kind.ts'
 import type { ZooKeeperBackendOptions } from './store/options.ts'
-import { sharedBoard } from './taskflow/shared-board.ts'
 import { ZooKeeperTrash } from './trash.ts'
 
 export class ZooKeeperBackend implements Backend {
@@ -33,18 +38,21 @@ export class ZooKeeperBackend implements Backend {
   readonly clock: ZooKeeperClock
   readonly changes: ZooKeeperChanges
   readonly jobs: ZooKeeperJobs
+  readonly sections = undefined
   readonly keys: ZooKeeperKeys
   readonly claims: ZooKeeperClaims
   readonly signals: ZooKeeperSignals
   readonly trash: ZooKeeperTrash
   readonly limits: ZooKeeperLimits
   readonly resources: ZooKeeperResources
-  readonly dependencies: ZooKeeperDependencies
-  readonly history: ZooKeeperHistory
   readonly records: ZooKeeperRecords
   readonly entities: ZooKeeperEntities
+  readonly callerTransactions: BackendCallerTransactions
   readonly #board: BoardHandle
+  readonly #dependencies: ZooKeeperDependencies
+  readonly #history: ZooKeeperHistory
   readonly #batches: ZooKeeperBatches
+  readonly #noBatches: BackendBatches
 
   constructor(options: ZooKeeperBackendOptions) {
     const { uri, hosts, layout, sessionTimeout = '10s', log = silentLog } = options
@@ -67,24 +75,29 @@ export class ZooKeeperBackend implements Backend {
     this.trash = new ZooKeeperTrash(board)
     this.limits = new ZooKeeperLimits(board)
     this.resources = new ZooKeeperResources(board)
-    this.dependencies = new ZooKeeperDependencies(board)
-    this.history = new ZooKeeperHistory(board)
+    this.#dependencies = new ZooKeeperDependencies(board)
+    this.#history = new ZooKeeperHistory(board)
     this.#batches = new ZooKeeperBatches(board)
+    this.#noBatches = noBatches(uri)
     this.records = new ZooKeeperRecords(board)
     this.entities = new ZooKeeperEntities(board)
-  }
-
-  get capabilities(): BackendCapabilities {
-    return (this.#board.componentsIfOpen?.kind ?? ownBoard).capabilities
+    this.callerTransactions = noCallerTransactions(uri)
   }
 
   get shared(): boolean {
-    return this.#board.componentsIfOpen?.kind === sharedBoard
+    return this.#board.componentsIfOpen?.kind.shared ?? false
   }
 
-  /** Undefined where the board has none. */
-  get batches(): BackendBatches | undefined {
-    return this.capabilities.batches ? this.#batches : undefined
+  get dependencies(): BackendDependencies {
+    return this.shared ? NO_DEPENDENCIES : this.#dependencies
+  }
+
+  get history(): BackendHistory {
+    return this.shared ? NO_HISTORY : this.#history
+  }
+
+  get batches(): BackendBatches {
+    return this.shared ? this.#noBatches : this.#batches
   }
 }
 

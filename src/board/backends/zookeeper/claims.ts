@@ -1,6 +1,6 @@
-/** Claims, and their ends. `commit/transactions.ts` has the steps. */
+/** Claims jobs, and settles or releases their claims. `commit/transactions.ts` has the steps. */
 
-import { type Result, settleEach } from '../../../core/result.ts'
+import { attempt, type Result, settleEach } from '../../../core/result.ts'
 import { BadVersion, NoNode, type ZooKeeperError } from '../../../zookeeper/index.ts'
 import type {
   BackendClaims,
@@ -14,7 +14,7 @@ import { refusalError } from '../../contract/refusals.ts'
 import { isFirstRun } from '../../model/dependencies.ts'
 import { toLimitCosts } from '../../model/limits.ts'
 import type { TrackedClaim } from './commit/conflict-tracker.ts'
-import { AGAIN, type Again, TRY_AGAIN, type TransactionPart, untilDone, withParts } from './commit/parts.ts'
+import { AGAIN, type Again, isAgain, TRY_AGAIN, type TransactionPart, untilDone, withParts } from './commit/parts.ts'
 import type {
   CommittedTransaction,
   RefusalMeaning,
@@ -24,7 +24,9 @@ import type {
 } from './commit/transaction.ts'
 import * as transactions from './commit/transactions.ts'
 import type { BoardHandle } from './parts/board-handle.ts'
-import { isAbout, toClaimError, toJobName, touchedJob, touchedKey } from './parts/posting-parts.ts'
+import type { PreparedGate } from './parts/gate-writer.ts'
+import { isPlainClaim, PlainClaim, PlainConsume, toConflictError } from './parts/plain-transactions.ts'
+import { isAbout, toClaimError, toJobName, toSettleError, touchedJob, touchedKey } from './parts/posting-parts.ts'
 import { prepareResources } from './parts/resource-part.ts'
 import { encodeLock } from './store/encoding.ts'
 import { readSlotsOf } from './store/limit-slots.ts'
@@ -44,8 +46,7 @@ interface Claiming {
   isGateOld: boolean
 }
 
-/** The steps of the parts of most claims: of jobs that use no feature. */
-const NO_STEPS: readonly TransactionStep[] = []
+const NO_DEPENDENTS: readonly never[] = []
 
 export class ZooKeeperClaims implements BackendClaims {
   readonly #board: BoardHandle
@@ -55,19 +56,44 @@ export class ZooKeeperClaims implements BackendClaims {
   }
 
   async claim(choices: readonly ClaimRequest[]): Promise<Result<ClaimGrant>[]> {
-    this.#board.components.scan.startWork()
-    return settleEach(choices, (choice) => this.#claim(choice))
+    const { scan, gates } = this.#board.components
+    scan.startWork()
+    // Usually the gate is known, and there is nothing to wait for.
+    const gate = gates.prepared
+    return settleEach(choices, (choice) =>
+      gate && isPlainClaim(choice, gate) ? this.#claimPlain(choice, gate) : this.#claim(choice),
+    )
   }
 
-  async #claim(request: ClaimRequest): Promise<ClaimGrant> {
+  #claimPlain(request: ClaimRequest, gate: PreparedGate): Promise<ClaimGrant> {
+    return attempt(() => {
+      const { conflicts } = this.#board.components
+      const claim = new PlainClaim(this.#board, request, gate)
+      conflicts.track(claim)
+      return this.#board.committer.commit<ClaimGrant | Again>(claim).then(
+        (answer) => {
+          conflicts.untrack(claim)
+          return isAgain(answer) ? this.#claim(request, { isGateOld: true }) : answer
+        },
+        (error: unknown) => {
+          conflicts.untrack(claim)
+          throw error
+        },
+      )
+    })
+  }
+
+  /** Claims a job with its features. @param options.isGateOld whether the gate was written since it was read */
+  async #claim(request: ClaimRequest, { isGateOld = false } = {}): Promise<ClaimGrant> {
     const { layout } = this.#board
     const { kind, conflicts, resources, postings } = this.#board.components
     const { id, who, posting } = request
     const what = `claim of ${toJobName(posting)}`
-    const tracked = conflicts.track(id)
+    const tracked: TrackedClaim = { id, conflict: undefined }
+    conflicts.track(tracked)
     try {
       const claiming: Claiming = {
-        ...{ what, request, tracked, provesCancel: false, isGateOld: false },
+        ...{ what, request, tracked, provesCancel: false, isGateOld },
         permits:
           posting.resources &&
           (await translateErrors(what, () => prepareResources({ id, posting, what }, { layout, resources }))),
@@ -115,13 +141,13 @@ export class ZooKeeperClaims implements BackendClaims {
       what,
       steps: transactions.claimSteps(layout, id, {
         ...{ revision, bytes, lock, kind },
-        parts: proof || permits || reserved ? parts.flatMap((part) => part?.steps ?? []) : NO_STEPS,
+        parts: parts.flatMap((part) => part?.steps ?? []),
       }),
       touches: [touchedJob(id)],
       // In another session the servers may have lost the data from which the base of the fence was computed.
       session,
       onSessionOver: () => gateChanged,
-      getConflict: () => conflictError(what, tracked.conflict),
+      getConflict: () => toConflictError(what, tracked.conflict),
       onCommitted: granted,
       onRecovered: granted,
       onRefused: (error, step) => toClaimError(what, error, step),
@@ -152,11 +178,43 @@ export class ZooKeeperClaims implements BackendClaims {
     })
   }
 
-  async settle(settlement: Settlement): Promise<void> {
-    const { zookeeper, committer, labels } = this.#board
+  settle(settlement: Settlement): Promise<void> {
+    return attempt(() => {
+      const { zookeeper, labels } = this.#board
+      const session = labels.requireGranting(settlement, { now: zookeeper.session?.id })
+      return this.#isPlainConsume(settlement)
+        ? this.#consumePlain(settlement, session)
+        : this.#settle(settlement, session)
+    })
+  }
+
+  /** Returns whether the settlement consumes a plain job on which no other job depends, as far as this process knows. */
+  #isPlainConsume({ kind, id, posting, cancelRequested, history: ended }: Settlement): boolean {
+    if (kind !== 'consume' || cancelRequested || posting.key !== undefined || posting.batch !== undefined) return false
+    const { known, limits, history } = this.#board.components
+    if (posting.resources !== undefined || limits.holdsSlots(id) || known.hasDependents(id)) return false
+    return ended === undefined || history.isPrepared
+  }
+
+  #consumePlain(settlement: Settlement, session: bigint): Promise<void> {
+    const { committer } = this.#board
+    const { dependencies, history, lateCancellations } = this.#board.components
+    const { id, history: ended } = settlement
+    const consume = new PlainConsume(this.#board, settlement, session)
+    return lateCancellations.removeAfterEnd(id, () =>
+      committer.commit(consume).then((answer) => {
+        if (isAgain(answer)) return this.#settle(settlement, session)
+        dependencies.noteEnded(id, NO_DEPENDENTS)
+        if (ended) history.added(ended)
+        return undefined
+      }),
+    )
+  }
+
+  async #settle(settlement: Settlement, session: bigint): Promise<void> {
+    const { committer } = this.#board
     const { limits, ending, lateCancellations } = this.#board.components
     const { kind, posting, id } = settlement
-    const session = labels.requireGranting(settlement, { now: zookeeper.session?.id })
     const what = `${kind} of ${toJobName(posting)}`
     const transaction: Transaction<undefined> = {
       ...{ what, session, steps: this.#settleSteps(settlement), onCommitted: noResult, onRecovered: noResult },
@@ -222,22 +280,6 @@ export class ZooKeeperClaims implements BackendClaims {
 
 function noResult(): undefined {
   return undefined
-}
-
-/** Returns why a claim is refused when its job was changed meanwhile, or undefined if no change is known. */
-function conflictError(what: string, by: 'change' | 'end' | undefined): Error | undefined {
-  if (by === undefined) return undefined
-  return refusalError(what, { why: by === 'end' ? 'gone' : 'changed' })
-}
-
-/**
- * Returns the error for a refused settle. Only the posting and the lock prove that a claim is lost; a refusal for
- * another reason does not change the claim.
- */
-function toSettleError(what: string, cause: ZooKeeperError, step: RefusedStep): Error {
-  const isGone = cause instanceof BadVersion || cause instanceof NoNode
-  const isLost = isGone && (isAbout(step, 'posting') || isAbout(step, 'lock'))
-  return isLost ? refusalError(what, { why: 'lost' }, cause) : cause
 }
 
 /** Returns why a claim is not released; undefined for an error that says nothing of the claim. A claim that has ended has no lock. */

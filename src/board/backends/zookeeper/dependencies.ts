@@ -1,4 +1,4 @@
-/** Which jobs depend on others. `parts/dependency-parts.ts` has the znodes, and what they add to transactions. */
+/** The dependencies between jobs. `parts/dependency-parts.ts` has the znodes, and what they add to transactions. */
 import { op } from '../../../zookeeper/index.ts'
 import { type BackendDependencies, type KnownDependencies, MAX_SHOWN_DEPENDENCIES } from '../../contract/index.ts'
 import type { BoardHandle } from './parts/board-handle.ts'

@@ -48,8 +48,8 @@ export class ZooKeeperEntities implements BackendEntities {
     const { zookeeper, layout } = this.#board
     const path = layout.entity(entity.kind, entity.name)
     await translateErrors(`unregistering ${entity.kind} ${entity.name}`, async () => {
-      const there = await missingAsUndefined(zookeeper.getData(path))
-      if (decodeEntity(there?.data ?? null, this.#encoding)?.instance !== entity.instance) return
+      const node = await missingAsUndefined(zookeeper.getData(path))
+      if (decodeEntity(node?.data ?? null, this.#encoding)?.instance !== entity.instance) return
       await missingAsUndefined(zookeeper.delete(path))
     })
   }
@@ -82,13 +82,13 @@ export class ZooKeeperEntities implements BackendEntities {
     { path, rounds }: { readonly path: string; readonly rounds: RetryRounds },
   ): Promise<void> {
     const { zookeeper } = this.#board
-    const there = await missingAsUndefined(zookeeper.getData(path))
-    if (!there) return this.#register(entity, rounds)
-    if (decodeEntity(there.data, this.#encoding)?.instance !== entity.instance) {
+    const node = await missingAsUndefined(zookeeper.getData(path))
+    if (!node) return this.#register(entity, rounds)
+    if (decodeEntity(node.data, this.#encoding)?.instance !== entity.instance) {
       throw refusalError(`registering ${entity.kind} ${entity.name}`, { why: 'name' })
     }
     const data = encodeEntity(entity, this.#encoding)
-    if (there.stat.ephemeralOwner === zookeeper.session?.id) {
+    if (node.stat.ephemeralOwner === zookeeper.session?.id) {
       await missingAsUndefined(zookeeper.setData(path, data, this.#requireSession()))
       return
     }

@@ -7,7 +7,7 @@ import type { ResourceUri } from '../../../core/uri.ts'
 import { assertLocationParameters, parseZooKeeperLocation, type SecurityOptions } from '../../../zookeeper/index.ts'
 import type { Backend } from '../../contract/index.ts'
 import { ZooKeeperBackend } from './backend.ts'
-import { DEFAULT_PATH, Layout } from './store/layout.ts'
+import { DEFAULT_PATH, ZooKeeperLayout } from './store/layout.ts'
 
 export type { SecurityOptions } from '../../../zookeeper/index.ts'
 
@@ -31,7 +31,7 @@ export async function zooKeeperBackend(uri: ResourceUri, options: ZooKeeperBoard
     )
   const board = {
     uri: uri.printable,
-    layout: new Layout(place.path),
+    layout: new ZooKeeperLayout(place.path),
     ...(options.create === undefined ? {} : { create: options.create }),
   }
   const { path: _path, security, ...reaching } = place

@@ -1,5 +1,6 @@
 /** Jobs on the board: posted, listed and read. */
 
+import { attempt } from '../../../core/result.ts'
 import type {
   BackendJobs,
   BoardListing,
@@ -10,9 +11,11 @@ import type {
   UnclaimedJobs,
   UnreadableJob,
 } from '../../contract/index.ts'
+import type { Posting } from '../../model/posting.ts'
 import { AGAIN, type Again, untilDone, withParts } from './commit/parts.ts'
 import type { Transaction } from './commit/transaction.ts'
 import type { BoardHandle } from './parts/board-handle.ts'
+import { PlainPost } from './parts/plain-transactions.ts'
 import { toJobName } from './parts/posting-parts.ts'
 import type { KeyHolder } from './store/key-nodes.ts'
 import { listBoard, listUnclaimed, translateErrors } from './store/reader.ts'
@@ -24,7 +27,16 @@ export class ZooKeeperJobs implements BackendJobs {
     this.#board = board
   }
 
-  async post(request: PostRequest): Promise<Posted> {
+  post(request: PostRequest): Promise<Posted> {
+    const { posting, after = [] } = request
+    const isPlain = posting.key === undefined && posting.batch === undefined && after.length === 0
+    return isPlain ? this.#postPlain(posting) : this.#postWithParts(request)
+  }
+
+  readonly #postPlain = (posting: Posting): Promise<Posted> =>
+    attempt(() => this.#board.committer.commit(new PlainPost(this.#board, posting, this.#postPlain)))
+
+  async #postWithParts(request: PostRequest): Promise<Posted> {
     const { committer } = this.#board
     const { postings, batches, dependencies, keys } = this.#board.components
     const { posting, after = [] } = request

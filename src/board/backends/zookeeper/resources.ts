@@ -2,7 +2,7 @@
 import type { BackendResources, OrphanedClaim } from '../../contract/index.ts'
 import type { BoardHandle } from './parts/board-handle.ts'
 import { translateErrors } from './store/reader.ts'
-import { releaseOrphans } from './store/sweep.ts'
+import { freeOrphans } from './store/sweep.ts'
 
 export class ZooKeeperResources implements BackendResources {
   readonly #board: BoardHandle
@@ -11,12 +11,12 @@ export class ZooKeeperResources implements BackendResources {
     this.#board = board
   }
 
-  async releaseOrphans(left: OrphanedClaim): Promise<void> {
+  async freeOrphans(left: OrphanedClaim): Promise<void> {
     const { limits } = this.#board.components
     const slots = limits.slotsOf(left.id)
     limits.free(left.id)
     await translateErrors(`releasing the orphaned claim of job ${left.posting.uuid}`, () =>
-      releaseOrphans(this.#board, { ...left, slots }),
+      freeOrphans(this.#board, { ...left, slots }),
     )
   }
 

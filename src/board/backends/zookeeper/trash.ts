@@ -3,9 +3,9 @@
 import { Duplicate, isError } from '../../../core/errors.ts'
 import { BadVersion, NodeExists, NoNode, type ZooKeeperError } from '../../../zookeeper/index.ts'
 import type {
+  BackendRestoreOptions,
   BackendTrash,
   DiscardRequest,
-  RestoreOptions,
   RestoreOutcome,
   TrashedEntry,
   TrashListing,
@@ -43,7 +43,11 @@ export class ZooKeeperTrash implements BackendTrash {
     return discarded.cancelRequested ? discarding() : lateCancellations.removeAfterEnd(id, discarding)
   }
 
-  async restore(entry: TrashedEntry, posting: Posting, { after = [] }: RestoreOptions = {}): Promise<RestoreOutcome> {
+  async restore(
+    entry: TrashedEntry,
+    posting: Posting,
+    { after = [] }: BackendRestoreOptions = {},
+  ): Promise<RestoreOutcome> {
     const { layout, committer } = this.#board
     const { postings, batches } = this.#board.components
     const what = `restoration of ${toJobName(posting)}`
@@ -137,8 +141,10 @@ function alreadyTrashedError(
   cause: ZooKeeperError,
   step: RefusedStep,
 ): Duplicate | undefined {
-  const there = step !== 'guard' && step?.subject === 'trash' && cause instanceof NodeExists
-  return there ? new Duplicate(`${what}: the trash already holds ${id}; remove one of the two`, { cause }) : undefined
+  const isInTrash = step !== 'guard' && step?.subject === 'trash' && cause instanceof NodeExists
+  return isInTrash
+    ? new Duplicate(`${what}: the trash already holds ${id}; remove one of the two`, { cause })
+    : undefined
 }
 
 /** Returns the error for a refused restore or purge. */

@@ -9,7 +9,10 @@
  * |---|---|---|
  * | viewing | the budget is spent, and no job in the view is due and accepted | polling |
  * | polling | a look finds a job that is due and accepted | viewing, until a job was claimed or the board was read to its end |
- * | polling | its time is over; an error; a new caller; a claim of another caller | viewing |
+ * | polling | a look fails | viewing, for 5 s without a connection, else for a minute |
+ * | polling | its time is over; a new caller; a claim of another caller | viewing |
+ *
+ * {@link ChangeBudget} counts the changes, {@link IdlePoll} looks at the board; only this class knows the states.
  *
  * All callers of a board object poll together. None of them polls
  *
@@ -47,22 +50,39 @@ export interface WaitingViewOptions {
   readonly onError: (error: Error) => void
 }
 
+export interface WaiterOptions {
+  /** Returns whether the caller would claim the job. */
+  readonly accepts: (posting: Posting) => boolean
+  readonly mayPoll: boolean
+}
+
 /** A caller that waits for jobs. It holds the view until it is disposed, except while it polls. */
-export interface Waiter extends Disposable {
+export class Waiter implements Disposable {
+  readonly accepts: (posting: Posting) => boolean
+  readonly mayPoll: boolean
+  /** The caller's hold of the view; undefined while it polls. */
+  hold: Disposable | undefined
+  readonly #waiting: WaitingView
+
+  constructor({ accepts, mayPoll }: WaiterOptions, waiting: WaitingView) {
+    this.accepts = accepts
+    this.mayPoll = mayPoll
+    this.#waiting = waiting
+  }
+
   /**
    * Begins to poll if the caller, which has found nothing in the view, should poll now; otherwise returns undefined. The result resolves
    * when the view is open and listed again.
    *
    * @throws the signal's reason; AccessDenied
    */
-  pollThenView(signal: AbortSignal): Promise<void> | undefined
-}
+  pollThenView(signal: AbortSignal): Promise<void> | undefined {
+    return this.#waiting.pollThenView(this, signal)
+  }
 
-interface Caller {
-  readonly accepts: (posting: Posting) => boolean
-  readonly mayPoll: boolean
-  /** The caller's hold of the view; undefined while it polls. */
-  hold: Disposable | undefined
+  [Symbol.dispose](): void {
+    this.#waiting.leave(this)
+  }
 }
 
 interface Polling {
@@ -74,7 +94,7 @@ interface Polling {
 export class WaitingView {
   readonly #options: WaitingViewOptions
   readonly #budget = new ChangeBudget()
-  readonly #callers = new Set<Caller>()
+  readonly #callers = new Set<Waiter>()
   #polling: Polling | undefined
   /** Whether the view must be read to its end before the next polling, because a look has found a job, which may be behind the window. */
   #mustReadToEnd = false
@@ -89,30 +109,35 @@ export class WaitingView {
   /**
    * Holds the view for a caller, and waits until it was listed. Without a connection it is listed later.
    *
-   * @param options.accepts returns whether the caller would claim the job
    * @throws AccessDenied; the signal's reason
    */
-  async begin(options: Pick<Caller, 'accepts' | 'mayPoll'> & { readonly signal: AbortSignal }): Promise<Waiter> {
-    const { accepts, mayPoll, signal } = options
-    const caller: Caller = { accepts, mayPoll, hold: undefined }
+  async begin(options: WaiterOptions & { readonly signal: AbortSignal }): Promise<Waiter> {
+    const caller = new Waiter(options, this)
     // The caller opens the view, so the others save nothing by polling; and it may accept jobs that they have rejected.
     this.#stopPolling()
     if (this.#callers.size === 0) this.#budget.skip(this.#options.view.received)
     this.#callers.add(caller)
     try {
-      await this.#enter(caller, signal)
+      await this.#enter(caller, options.signal)
     } catch (error) {
-      this.#leave(caller)
+      this.leave(caller)
       throw error
     }
-    return {
-      pollThenView: (signal) => {
-        if (!caller.mayPoll || !this.#shouldPoll()) return undefined
-        this.#polling ??= this.#poll()
-        return this.#reopenViewAfter(this.#polling, caller, signal)
-      },
-      [Symbol.dispose]: () => this.#leave(caller),
-    }
+    return caller
+  }
+
+  /** Polls for the caller if it should: see {@link Waiter.pollThenView}. */
+  pollThenView(caller: Waiter, signal: AbortSignal): Promise<void> | undefined {
+    if (!caller.mayPoll || !this.#shouldPoll()) return undefined
+    this.#polling ??= this.#poll()
+    return this.#reopenViewAfter(this.#polling, caller, signal)
+  }
+
+  /** Ends the wait of a caller. */
+  leave(caller: Waiter): void {
+    this.#callers.delete(caller)
+    this.#release(caller)
+    if (this.#polling && this.#callersThatMayPoll.length === 0) this.#stopPolling()
   }
 
   /** Notes that a job was claimed: this process has work on this board. */
@@ -122,26 +147,21 @@ export class WaitingView {
     this.#stopPolling()
   }
 
-  async #enter(caller: Caller, signal: AbortSignal): Promise<void> {
+  async #enter(caller: Waiter, signal: AbortSignal): Promise<void> {
     const { view } = this.#options
     caller.hold = view.hold()
+    if (view.jobCount !== undefined) return
     await view.whenEntered({ signal }).catch((error: unknown) => {
       if (!(error instanceof NotConnected)) throw error
     })
   }
 
-  #leave(caller: Caller): void {
-    this.#callers.delete(caller)
-    this.#release(caller)
-    if (this.#callersThatMayPoll.length === 0) this.#stopPolling()
-  }
-
-  #release(caller: Caller): void {
+  #release(caller: Waiter): void {
     caller.hold?.[Symbol.dispose]()
     caller.hold = undefined
   }
 
-  get #callersThatMayPoll(): readonly Caller[] {
+  get #callersThatMayPoll(): readonly Waiter[] {
     return [...this.#callers].filter(({ mayPoll }) => mayPoll)
   }
 
@@ -153,7 +173,7 @@ export class WaitingView {
     if (view.holds > this.#callersThatMayPoll.filter(({ hold }) => hold).length) return false
     if (this.#polling) return true
     if (!this.#budget.isSpent || !view.isCurrent || monotonic() < this.#noPollingBefore) return false
-    if (this.#mustReadToEnd && !view.isReadToEnd) return false
+    if (this.#mustReadToEnd && !view.extent.isReadToEnd) return false
     this.#mustReadToEnd = false
     if (!this.#hasDueAcceptedJob()) return true
     // The check visits all jobs: with a full budget it is not made again at the next change.
@@ -237,7 +257,7 @@ export class WaitingView {
     }
   }
 
-  async #reopenViewAfter({ over }: Polling, caller: Caller, signal: AbortSignal): Promise<void> {
+  async #reopenViewAfter({ over }: Polling, caller: Waiter, signal: AbortSignal): Promise<void> {
     this.#release(caller)
     this.#options.view.closeIfUnused()
     await rejectOnAbort(over, signal)

@@ -1,9 +1,9 @@
 /** The commands `jobboard batch …`: create, list, show, seal, await, cancel and retry batches of jobs. */
 import type { Command } from 'commander'
-import type { Batch, BatchCallback, BatchView } from '../../../board/index.ts'
+import type { Batch, BatchCallback } from '../../../board/index.ts'
 import { InvalidArgument } from '../../../core/errors.ts'
 import { Redactor } from '../../../core/redaction.ts'
-import { trashView } from '../../../views/index.ts'
+import { batchView, readBatchView, trashView } from '../../../views/index.ts'
 import { type CliContext, DONE, type ExitCode, FAILED, type RunAction } from '../../context.ts'
 import { findBatch, readTrash } from '../../find.ts'
 import {
@@ -142,7 +142,7 @@ async function create(options: CreateOptions, context: CliContext, { args: [name
   const callbacks = definedOnly({ onDone: toCallback(onDone), onFailed: toCallback(onFailed) })
   await using opened = await openNamedBoard(options, context)
   const batch = await opened.board.batch({ name, ...callbacks, ...definedOnly({ uuid, key }) })
-  if (options.json) await printJson(context, [redacted(await toView(batch), redaction)])
+  if (options.json) await printJson(context, [batchView(await readBatchView(batch), redaction)])
   else await printLines(context, [batch.uuid])
   return DONE
 }
@@ -155,10 +155,10 @@ async function list(options: ListOptions, context: CliContext): Promise<ExitCode
   if (options.json) {
     // One after the other: the data of all of them need not fit into memory at once.
     for (let batch = batches.shift(); batch; batch = batches.shift())
-      await printJson(context, [redacted(batch, redaction)])
+      await printJson(context, [batchView(batch, redaction)])
   } else if (batches.length === 0) await printLines(context, [`no batches on ${board.uri}`])
   else {
-    const shown = batches.map((batch) => ({ ...withReason(batch, redaction), meta: {} }))
+    const shown = batches.map((batch) => batchView({ ...batch, meta: {} }, redaction))
     await printDrawn(context, ({ batchesTable }, screen) => batchesTable(shown, screen))
   }
   return DONE
@@ -169,7 +169,7 @@ async function show(options: ShowOptions, context: CliContext, { args: [uuid = '
   await using opened = await openNamedBoard(options, context, { create: false })
   const { board } = opened
   const batch = await findBatch(board, uuid, 'look')
-  const view = redacted(await toView(batch), redaction)
+  const view = batchView(await readBatchView(batch), redaction)
   const trashed = options.failed ? await readTrash(board, (job) => job.batch === batch.uuid) : undefined
   const failed = trashed?.map((job) => trashView(job, redaction))
   if (options.json) await printJson(context, [{ ...view, ...(failed ? { failedJobs: failed } : {}) }])
@@ -196,7 +196,7 @@ async function wait(options: WaitOptions, context: CliContext, command: Command)
   const batch = await findBatch(opened.board, command.args[0] ?? '', 'look')
   if (toUnlimitedWait(command).endless) context.stderr.write(UNLIMITED_WAIT_NOTICE)
   const state = await batch.wait(limits)
-  if (options.json) await printJson(context, [redacted(await toView(batch), redaction)])
+  if (options.json) await printJson(context, [batchView(await readBatchView(batch), redaction)])
   else await printLines(context, [state])
   return state === 'done' ? DONE : FAILED
 }
@@ -232,23 +232,8 @@ async function retry(options: JsonOptions, context: CliContext, { args: [uuid = 
 
 async function printBatch(batch: Batch, options: JsonOptions, context: CliContext): Promise<ExitCode> {
   const redaction = new Redactor(redactedKeys(options, context))
-  const view = redacted(await toView(batch), redaction)
+  const view = batchView(await readBatchView(batch), redaction)
   if (options.json) await printJson(context, [view])
   else await printDrawn(context, ({ batchLines }, screen) => batchLines(view, screen))
   return DONE
-}
-
-async function toView(batch: Batch): Promise<BatchView> {
-  const { uuid, name, meta, who, createdAt } = batch
-  return { ...{ uuid, name, meta, who, createdAt }, ...(await batch.progress()) }
-}
-
-/** Returns the batch with its secret values hidden. */
-function redacted(batch: BatchView, redaction: Redactor): BatchView {
-  return { ...withReason(batch, redaction), meta: Object(redaction.value(batch.meta)) }
-}
-
-function withReason(batch: BatchView, redaction: Redactor): BatchView {
-  const { reason } = batch
-  return { ...batch, reason: reason === undefined ? undefined : redaction.text(reason) }
 }

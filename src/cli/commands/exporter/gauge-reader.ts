@@ -6,9 +6,9 @@ import { abortAfter, followSignals, rejectOnAbort } from '../../../core/async/ab
 import { NotConnected, Timeout, UnsupportedCapability } from '../../../core/errors.ts'
 import { NameLimit } from '../../../core/metrics.ts'
 import type { PrometheusSink } from '../../../telemetry/internal.ts'
-import { conductorView } from '../../../views/index.ts'
+import { conductorView, countSlots, isLate, type Slots } from '../../../views/index.ts'
 import type { BoardGauge } from './board-gauges.ts'
-import { Paced } from './paced.ts'
+import { ThrottledRead } from './throttled-read.ts'
 
 /** The time limit for reading a board, below the ten seconds for which Prometheus waits by default. */
 const READ_TIMEOUT_MS = 8_000
@@ -20,8 +20,6 @@ const CONDUCTORS_PERIOD_MS = 5_000
 const SCHEDULES_PERIOD_MS = 30_000
 /** The maximum number of jobs of the trash that are read. */
 const MAX_TRASHED_JOBS = 10_000
-/** The time after which a schedule counts as late, in milliseconds: the next conductor may need a moment to fire it. */
-const LATE_AFTER_MS = 60_000
 /** The label of jobs without a flow. */
 const NO_FLOW = 'none'
 
@@ -34,8 +32,7 @@ interface Trash {
 
 interface Conductors {
   readonly states: Counts
-  readonly slots: number
-  readonly taken: number
+  readonly slots: Slots
 }
 
 interface Schedules {
@@ -48,10 +45,10 @@ export class GaugeReader implements Disposable {
   readonly #label: string
   readonly #flows = new NameLimit()
   readonly #kinds = new NameLimit()
-  readonly #jobs: Paced<JobsSurvey>
-  readonly #trash: Paced<Trash>
-  readonly #conductors: Paced<Conductors>
-  readonly #schedules: Paced<Schedules | undefined>
+  readonly #jobs: ThrottledRead<JobsSurvey>
+  readonly #trash: ThrottledRead<Trash>
+  readonly #conductors: ThrottledRead<Conductors>
+  readonly #schedules: ThrottledRead<Schedules | undefined>
   #viewing: Promise<Disposable> | undefined
 
   /** @param options.label the name of the board in labels */
@@ -61,10 +58,10 @@ export class GaugeReader implements Disposable {
   ) {
     this.#board = board
     this.#label = label
-    this.#jobs = new Paced(() => this.#survey(), { minPeriodMs: JOBS_PERIOD_MS })
-    this.#trash = new Paced(() => this.#readTrash(maxTrash), { minPeriodMs: TRASH_PERIOD_MS })
-    this.#conductors = new Paced(() => this.#readConductors(), { minPeriodMs: CONDUCTORS_PERIOD_MS })
-    this.#schedules = new Paced(() => this.#readSchedules(), { minPeriodMs: SCHEDULES_PERIOD_MS })
+    this.#jobs = new ThrottledRead(() => this.#survey(), { minPeriodMs: JOBS_PERIOD_MS })
+    this.#trash = new ThrottledRead(() => this.#readTrash(maxTrash), { minPeriodMs: TRASH_PERIOD_MS })
+    this.#conductors = new ThrottledRead(() => this.#readConductors(), { minPeriodMs: CONDUCTORS_PERIOD_MS })
+    this.#schedules = new ThrottledRead(() => this.#readSchedules(), { minPeriodMs: SCHEDULES_PERIOD_MS })
   }
 
   [Symbol.dispose](): void {
@@ -105,8 +102,8 @@ export class GaugeReader implements Disposable {
       this.#recordAll(sink, 'jobboard_board_trash', { label: 'flow', counts: limitNames(trash.flows, this.#flows) })
       this.#set(sink, 'jobboard_board_complete', trash.isComplete ? 1 : 0, { part: 'trash' })
       this.#recordAll(sink, 'jobboard_board_conductors', { label: 'state', counts: conductors.states })
-      this.#set(sink, 'jobboard_board_slots', conductors.slots)
-      this.#set(sink, 'jobboard_board_slots_taken', conductors.taken)
+      this.#set(sink, 'jobboard_board_slots', conductors.slots.all)
+      this.#set(sink, 'jobboard_board_slots_taken', conductors.slots.busy)
       if (!schedules) return
       this.#recordAll(sink, 'jobboard_board_schedules', { label: 'state', counts: schedules.states })
       this.#set(sink, 'jobboard_board_schedules_late', schedules.late)
@@ -180,18 +177,14 @@ export class GaugeReader implements Disposable {
 
   async #readConductors(): Promise<Conductors> {
     const conductors = (await this.#board.entities('conductor')).map(conductorView)
-    return {
-      states: countBy(conductors, ({ state = 'unknown' }) => state),
-      slots: conductors.reduce((sum, { concurrency = 0 }) => sum + concurrency, 0),
-      taken: conductors.reduce((sum, { running = 0 }) => sum + running, 0),
-    }
+    return { states: countBy(conductors, ({ state = 'unknown' }) => state), slots: countSlots(conductors) }
   }
 
-  /** Reads the schedules; returns undefined for a board without schedules, such as one that is shared with TaskFlow. */
+  /** Reads the schedules; returns undefined for a board without schedules, such as a board that TaskFlow shares. */
   async #readSchedules(): Promise<Schedules | undefined> {
     try {
       const schedules = await this.#board.schedules.list()
-      const late = schedules.filter(({ state, lateMs = 0 }) => state === 'active' && lateMs > LATE_AFTER_MS)
+      const late = schedules.filter((schedule) => schedule.state === 'active' && isLate(schedule))
       return { states: countBy(schedules, ({ state }) => state), late: late.length }
     } catch (error) {
       if (error instanceof UnsupportedCapability) return undefined

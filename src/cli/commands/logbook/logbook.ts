@@ -3,6 +3,7 @@ import type { Command } from 'commander'
 import { NotFound } from '../../../core/errors.ts'
 import { Redactor } from '../../../core/redaction.ts'
 import type { BookDetail, Persistence } from '../../../persistence/index.ts'
+import { type BookView, bookReport, bookView } from '../../../views/index.ts'
 import { type CliContext, DONE, type ExitCode, FAILED, type RunAction } from '../../context.ts'
 import { findBook } from '../../find.ts'
 import { DEFAULT_PAGE_SIZE, FLOW_STATE_CHOICES } from '../../input/choices.ts'
@@ -19,7 +20,6 @@ import {
 import { ageLimit, definedOnly, redactedKeys } from '../../input/shared-options.ts'
 import { requireLogbooks } from '../../opening.ts'
 import { printDrawn, printJson, printLines, reportError } from '../../output/output.ts'
-import { type BookView, bookReport, bookView } from '../../views/logbook-view.ts'
 import { defineLogbookDestroy } from './destroy.ts'
 
 const LIST_FLAGS = {
@@ -104,7 +104,7 @@ async function toViews(
   const faults: unknown[] = []
   for (let start = 0; start < books.length; start += MAX_CONCURRENT_READS) {
     const read = await Promise.allSettled(
-      // A logbook that cannot be shown is reported like one that cannot be read, and does not hide the others.
+      // A logbook that cannot be shown is reported like an unreadable one, and does not hide the others.
       books
         .slice(start, start + MAX_CONCURRENT_READS)
         .map(async ({ uuid }) => bookView(await persistence.getBook(uuid))),

@@ -1,4 +1,4 @@
-/** The flow of the demo: three short tasks for a photo, each of which writes a file. Conductors load it by its path. */
+/** The flow of the demo: three short tasks for a photo; each writes a file. Conductors load it by its path. */
 import { randomBytes } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -29,7 +29,7 @@ export interface ConfigFile {
   problem(path: Path, message: string): InvalidArgument
 }
 
-/** A file that was read, of which each deployment can be looked at. */
+/** A file that was read; each of its deployments can be looked at. */
 export interface ReadConfig {
   readonly file: string
   readonly shown: string

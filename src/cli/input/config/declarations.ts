@@ -52,7 +52,7 @@ function tenantsOf(values: ConfigValues): Tenants {
 }
 
 /**
- * Returns the limits: those of the section, and that of each tenant that has one, whose key is `tenant/NAME`.
+ * Returns the limits of the section, and the limit of each tenant that has one, with the key `tenant/NAME`.
  *
  * @throws InvalidArgument for a value
  */

@@ -48,7 +48,7 @@ export class YamlDocument {
       .map(({ offset, message }) => `${this.#at(offset)}: ${message}`)
   }
 
-  /** Returns the place of a value, `FILE:LINE:COLUMN`: the place of its key if it is in a map, otherwise that of the value around it. */
+  /** Returns the place of a value, `FILE:LINE:COLUMN`: the place of its key if it is in a map, otherwise the place of the value around it. */
   place(path: Path): string {
     return this.#at(this.#offset(path))
   }

@@ -46,7 +46,7 @@ export class ConfigValues {
     }
   }
 
-  /** Returns the message with the text as it is written, if the value is that of secret variables. */
+  /** Returns the message with the text as it is written, if the value has secret variables. */
   #withoutSecrets(message: string, { value, plain }: { readonly value: unknown; readonly plain: unknown }): string {
     if (typeof value !== 'string' || typeof plain !== 'string') return message
     const masked = substituteVariables(value, maskSecrets(this.#env), (why) => new InvalidArgument(why))

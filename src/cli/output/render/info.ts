@@ -1,8 +1,7 @@
 /** The state of a board as bars and tables. */
 
-import { formatAge } from '../../../views/index.ts'
+import { formatAge, type InfoView, type RunningView } from '../../../views/index.ts'
 import { PRIORITY_CHOICES } from '../../input/choices.ts'
-import type { InfoView, RunningView } from '../../views/info-view.ts'
 import { renderBar } from './columns.ts'
 import { conductorsTable } from './lists.ts'
 import { type Screen, stateTone, type Tone } from './paint.ts'

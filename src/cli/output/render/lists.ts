@@ -3,14 +3,15 @@
 import type { EndedJob, Entity, ListedFlow } from '../../../board/index.ts'
 import { toJson } from '../../../core/json.ts'
 import {
+  type BookView,
   type ConductorView,
   conductorView,
   formatAge,
   formatDuration,
+  hasFlow,
   type JobView,
   type TrashView,
 } from '../../../views/index.ts'
-import type { BookView } from '../../views/logbook-view.ts'
 import { type Screen, stateTone } from './paint.ts'
 import { type Column, renderTable } from './table.ts'
 
@@ -133,20 +134,11 @@ export function flowsTable(
   const columns: readonly Column<ListedFlow>[] = [
     { title: 'NAME', value: ({ name }) => name, min: 12 },
     { title: 'VERSION', value: ({ version }) => version },
-    { title: 'CONDUCTORS', value: ({ name, version }) => String(countConductors(views, { name, version })) },
+    { title: 'CONDUCTORS', value: (flow) => String(views.filter((view) => hasFlow(view, flow)).length) },
     { title: 'TASKS', value: ({ nodes }) => nodes.flatMap((node) => node.name ?? []).join(', '), min: 16 },
     { title: 'SINCE', value: ({ since }) => formatAge(since, screen.now), optional: true },
   ]
   return renderTable(columns, flows, screen)
-}
-
-function countConductors(
-  conductors: readonly ConductorView[],
-  { name, version }: Pick<ListedFlow, 'name' | 'version'>,
-): number {
-  return conductors.filter(
-    ({ versions }) => versions && Object.hasOwn(versions, name) && versions[name]?.includes(version),
-  ).length
 }
 
 /** A value of the configuration, and where it comes from. */

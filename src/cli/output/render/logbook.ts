@@ -1,7 +1,12 @@
 /** Logbooks and their flows for people: progress, the durations of atoms, and failures with their causes. */
 import { oneLine } from '../../../core/texts.ts'
-import { type AtomView, type FailureView, formatDuration, type LogbookView } from '../../../views/index.ts'
-import type { BookReport } from '../../views/logbook-view.ts'
+import {
+  type AtomView,
+  type BookReport,
+  type FailureView,
+  formatDuration,
+  type LogbookView,
+} from '../../../views/index.ts'
 import { type Screen, stateTone } from './paint.ts'
 import { type Column, type Facts, factLines, renderTable } from './table.ts'
 import { escapeUnprintable } from './text.ts'

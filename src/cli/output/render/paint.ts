@@ -24,7 +24,7 @@ const FORMATS = {
 
 const ansiPaint: Paint = (text, tone) => {
   const shown = escapeUnprintable(text)
-  // Without this option Node decides by its own standard output, and not by the one that is written to.
+  // Without this option Node decides by its own standard output, and not by the stream that is written to.
   return tone === undefined || shown === '' ? shown : styleText(FORMATS[tone], shown, { validateStream: false })
 }
 

@@ -1,6 +1,13 @@
 /** The report of one job for people. */
 import { describeFailure } from '../../../core/failure.ts'
-import { formatDuration, type JobReport, type JobView, type PostingView, type TrashView } from '../../../views/index.ts'
+import {
+  countFailed,
+  formatDuration,
+  type JobReport,
+  type JobView,
+  type PostingView,
+  type TrashView,
+} from '../../../views/index.ts'
 import { displayWidth } from './columns.ts'
 import { formatState } from './lists.ts'
 import { logbookLines } from './logbook.ts'
@@ -40,7 +47,6 @@ function boardFacts(job: JobView & PostingView & Pick<ReportedJob, 'attempts'>):
     postedAt,
     postedBy,
     ref,
-    attempts,
     key,
     keyTakenUntil,
     deadline,
@@ -48,7 +54,7 @@ function boardFacts(job: JobView & PostingView & Pick<ReportedJob, 'attempts'>):
     expiresAt,
     waitingFor,
   } = job
-  const failed = attempts.filter(({ ended }) => ended === 'failed').length
+  const failed = countFailed(job)
   return [
     ['owner', owner],
     ['because', waitingFor?.text],

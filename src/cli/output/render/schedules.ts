@@ -3,7 +3,7 @@
 import type { ScheduleView } from '../../../board/index.ts'
 import { isDate } from '../../../core/errors.ts'
 import type { Occurrence } from '../../../schedule/index.ts'
-import { formatAge, formatDuration } from '../../../views/index.ts'
+import { describeDeclaration, formatAge, formatDuration } from '../../../views/index.ts'
 import { type Screen, stateTone } from './paint.ts'
 import { type Column, type Facts, factLines, renderTable } from './table.ts'
 import { escapeUnprintable, toPrintableJson } from './text.ts'
@@ -46,7 +46,7 @@ export function scheduleLines(
     ...postFacts(schedule),
     ['paused', paused && `${formatAge(paused.since, screen.now)} ago by ${paused.by}${because(paused.reason)}`],
     ['waits for', schedule.awaits && `the end of job ${schedule.awaits}`],
-    ['declared', declared && `by ${declared.owner}, version ${declared.version}`],
+    ['declared', declared && `by ${describeDeclaration(schedule)}`],
     [
       'fired',
       counts &&

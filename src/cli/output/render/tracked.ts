@@ -1,7 +1,7 @@
 /** The status of a job for people. */
 import { describeFailure } from '../../../core/failure.ts'
 import { toJson } from '../../../core/json.ts'
-import { formatCheckpoint, type TrackedView } from '../../views/tracked-view.ts'
+import { formatCheckpoint, type TrackedView } from '../../../views/index.ts'
 import { formatAtomState } from './logbook.ts'
 import { type Screen, stateTone } from './paint.ts'
 import { type Column, factLines, formatCancellation, renderTable } from './table.ts'
@@ -94,7 +94,7 @@ function taskLines(tracked: TrackedView, screen: Screen): string[] {
   return ['', ...renderTable(columns, rows, screen)]
 }
 
-/** Returns the value of a task: its name may be that of a property of every object. */
+/** Returns the value of a task: its name may be the name of a property of every object. */
 function ownValue<T>(values: Readonly<Record<string, T>> | undefined, name: string): T | undefined {
   return values && Object.hasOwn(values, name) ? values[name] : undefined
 }

@@ -9,7 +9,7 @@ const READ_TIMEOUT_MS = 30_000
 /** Whether a read has got no answer since the last call of {@link takeUnanswered}. */
 let isUnanswered = false
 
-/** A refused request, or one that has not reached the server: then its code is `UNREACHABLE`. */
+/** A request that was refused or has not reached the server; then its code is `UNREACHABLE`. */
 export class ApiError extends Error {
   readonly code: string
   readonly status: number

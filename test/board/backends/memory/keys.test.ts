@@ -19,8 +19,8 @@ async function setBoard() {
 
 describe('a window', () => {
   test('counts from the post, and is over when its time has passed', async () => {
-    await using scene = await setBoard()
-    const { board, clock } = scene
+    await using setup = await setBoard()
+    const { board, clock } = setup
     const first = await board.post('flow', {}, { key: KEY })
     expect(first.keyTakenUntil).toEqual(new Date(clock.now() + 600_000))
     clock.advance('5m')
@@ -36,8 +36,8 @@ describe('a window', () => {
   })
 
   test('that was over before its job ended frees the key with the job', async () => {
-    await using scene = await setBoard()
-    const { board, clock } = scene
+    await using setup = await setBoard()
+    const { board, clock } = setup
     const first = await board.post('flow', {}, { key: KEY })
     clock.advance('10m')
     expect(await board.post('flow', {}, { key: KEY })).toMatchObject({ because: 'waiting' })
@@ -46,8 +46,8 @@ describe('a window', () => {
   })
 
   test('begins anew with a replacement, and with a restoration', async () => {
-    await using scene = await setBoard()
-    const { board, clock } = scene
+    await using setup = await setBoard()
+    const { board, clock } = setup
     const key = { ...KEY, on: 'replace' } as const
     const first = await board.post('flow', {}, { key })
     clock.advance('9m')
@@ -66,8 +66,8 @@ describe('a window', () => {
 })
 
 test('a job that is replaced expires by the new post, also where the old one would have expired before', async () => {
-  await using scene = await setBoard()
-  const { board, clock } = scene
+  await using setup = await setBoard()
+  const { board, clock } = setup
   const stop = new AbortController()
   const waiting = board.claimNext({ signal: stop.signal, accept: () => false }).catch(() => undefined)
   const key = { name: 'sync', on: 'replace' } as const
@@ -85,8 +85,8 @@ test('a job that is replaced expires by the new post, also where the old one wou
 })
 
 test('a delay of a replacement counts from it', async () => {
-  await using scene = await setBoard()
-  const { board, clock } = scene
+  await using setup = await setBoard()
+  const { board, clock } = setup
   const key = { name: 'sync', on: 'replace' } as const
   const job = await board.post('flow', {}, { key, delay: '10m' })
   clock.advance('9m')
@@ -105,7 +105,7 @@ test('keys whose windows are over are not kept, also behind one that lasts', () 
   const keys = new KeySteps({ clock, rows, changes: new ChangeListeners() })
   const use = (key: string, window: number) => {
     keys.take(key, { id: key, uuid: key }, window)
-    keys.release(key, key)
+    keys.free(key, key)
   }
   use('long', 1e9)
   for (let n = 0; n < 1_000; n += 1) {
@@ -117,8 +117,8 @@ test('keys whose windows are over are not kept, also behind one that lasts', () 
 })
 
 test('a post that would have to wait for other jobs is refused, and the job that waits is as it was', async () => {
-  await using scene = await setBoard()
-  const { board } = scene
+  await using setup = await setBoard()
+  const { board } = setup
   const one = await board.post('flow', {}, { name: 'one' })
   const job = await board.post('flow', { n: 1 }, { key: 'sync', name: 'waits' })
   const refused = board.post('flow', { n: 2 }, { key: { name: 'sync', on: 'replace' }, after: [one] })

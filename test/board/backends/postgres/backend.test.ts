@@ -146,19 +146,19 @@ describe('what stands between a board and its server', () => {
 describe('a board that is not notified of anything', () => {
   test('receives jobs and their ends all the same, within a scan period', async () => {
     await using place = await sharedPlaceOn(server.uri)
-    await using deaf = await deafBoard(place)
+    await using unnotified = await boardWithoutNotifications(place)
     await using other = await place.open()
-    const waiting = deaf.claimNext()
+    const waiting = unnotified.claimNext()
     await other.post('flow', {}, { name: 'job' })
     const [claim] = await waiting
     expect(claim.job.name).toBe('job')
-    const ended = nextEvent(deaf, 'consumed')
+    const ended = nextEvent(unnotified, 'consumed')
     await claim.consume()
     await ended
     const job = await other.post('flow', {}, { name: 'elsewhere' })
-    const posted = deaf.wait()
+    const posted = unnotified.wait()
     await posted
-    const gone = nextEvent(deaf, 'trashed')
+    const gone = nextEvent(unnotified, 'trashed')
     await (await other.claim(job)).trash()
     await gone
   })
@@ -560,8 +560,8 @@ function backendAt(place: PostgresPlace, options: { readonly listen?: boolean } 
   })
 }
 
-async function deafBoard(place: PostgresPlace): Promise<JobBoard> {
-  const opened = new JobBoard(backendAt(place, { listen: false }), { who: 'deaf' })
+async function boardWithoutNotifications(place: PostgresPlace): Promise<JobBoard> {
+  const opened = new JobBoard(backendAt(place, { listen: false }), { who: 'unnotified' })
   await boardInternals(opened).open()
   await opened.view()
   return opened

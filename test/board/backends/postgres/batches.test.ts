@@ -18,7 +18,7 @@ import { jobIdFor } from '../../boards.ts'
 import { nextEvent, rejectionOf } from '../../events.ts'
 import { all, claimed, namesOn, refresh } from '../../jobs.ts'
 import { newSchema, type PostgresPlace, postgresPlaceOn } from './boards.ts'
-import { countDeadlocks, countOf, openTransaction, untilWaiting } from './witness.ts'
+import { countDeadlocks, countOf, openTransaction, untilWaiting } from './server-side.ts'
 
 const CLAIMER = new URL('../../stopped-claimer.ts', import.meta.url)
 /** The tables of what is counted beside the jobs: empty when all jobs of all batches are done, and their batches have ended. */
@@ -419,8 +419,8 @@ describe('an owner', () => {
   test('whose connection is ended while it ends the batch has ended nothing, and its successor ends it', async () => {
     await using place = await postgresPlaceOn(server.uri)
     await using owner = await place.open({ who: 'owner' })
-    await using heir = await place.open({ who: 'heir' })
-    const batch = await createBatch(heir)
+    await using nextOwner = await place.open({ who: 'next-owner' })
+    const batch = await createBatch(nextOwner)
     await postTo(batch, 'job')
     await batch.seal()
     const claim = await claimed(owner, 'job')
@@ -432,34 +432,34 @@ describe('an owner', () => {
     await holder.query('COMMIT')
     expect(await batch.progress()).toMatchObject({ total: 1, open: 1, state: 'running' })
     await place.expire(owner)
-    const next = await claimed(heir, 'job')
+    const next = await claimed(nextOwner, 'job')
     expect(next.run).toBe(2)
     await next.consume()
-    expect(await takeCallback(heir, 'all done')).toMatchObject({ total: 1, done: 1 })
+    expect(await takeCallback(nextOwner, 'all done')).toMatchObject({ total: 1, done: 1 })
   })
 
-  variant('that was killed leaves its job open, and its heir ends the batch', async () => {
+  variant('that was killed leaves its job open, and its next owner ends the batch', async () => {
     await using place = await postgresPlaceOn(server.uri)
-    await using heir = await place.openAt(server.port, { who: 'heir', parameters: '&sessionTimeout=5s' })
-    const batch = await createBatch(heir)
+    await using nextOwner = await place.openAt(server.port, { who: 'next-owner', parameters: '&sessionTimeout=5s' })
+    const batch = await createBatch(nextOwner)
     const job = await postTo(batch, 'job')
     await batch.seal()
     await using owner = await startNode(CLAIMER, [`${place.uri}&sessionTimeout=2s`])
     await owner.says('claimed')
-    await refresh(heir)
-    const abandoned = nextEvent(heir, 'abandoned')
+    await refresh(nextOwner)
+    const abandoned = nextEvent(nextOwner, 'abandoned')
     owner.signal('SIGKILL')
     await abandoned
     expect(await batch.progress()).toMatchObject({ total: 1, open: 1, state: 'running' })
-    await (await heir.claim(job)).consume()
-    expect(await takeCallback(heir, 'all done')).toMatchObject({ total: 1, done: 1 })
+    await (await nextOwner.claim(job)).consume()
+    expect(await takeCallback(nextOwner, 'all done')).toMatchObject({ total: 1, done: 1 })
   })
 
   test('that is lost with jobs of several batches that must not run again fails all of them', async () => {
     await using place = await postgresPlaceOn(server.uri)
     await using owner = await place.open({ who: 'owner' })
-    await using heir = await place.open({ who: 'heir' })
-    const batches = [await createBatch(heir), await createBatch(heir)]
+    await using nextOwner = await place.open({ who: 'next-owner' })
+    const batches = [await createBatch(nextOwner), await createBatch(nextOwner)]
     for (const [n, batch] of batches.entries()) {
       for (const name of ['a', 'b']) {
         await postTo(batch, `${name}${n}`, { onOwnerLost: 'fail' })
@@ -471,7 +471,7 @@ describe('an owner', () => {
     await place.expire(owner)
     expect(await Promise.all(waits)).toEqual(['failed', 'failed'])
     for (const batch of batches) expect(await batch.progress()).toMatchObject({ total: 2, failed: 2, open: 0 })
-    expect(await namesOn(heir)).toEqual(['some failed', 'some failed'])
+    expect(await namesOn(nextOwner)).toEqual(['some failed', 'some failed'])
   })
 })
 

@@ -68,10 +68,10 @@ export async function postgresPlaceOn(
   let isAltered = false
   const name = randomUUID()
   const uri = `${server}?schema=${schema}&board=${name}${usual}`
-  const witness = new PostgresPool(parsePostgresLocation(parseUri(`${server}?poolSize=2`, 'board')))
+  const observer = new PostgresPool(parsePostgresLocation(parseUri(`${server}?poolSize=2`, 'board')))
   const query: PostgresPlace['query'] = async (text, values = []) => {
     isAltered ||= ALTERS_SCHEMA.test(text)
-    return (await witness.query(text.replaceAll('@', schema), [...values])).rows
+    return (await observer.query(text.replaceAll('@', schema), [...values])).rows
   }
   const sessionOf = async (board: JobBoard) => {
     const probe = randomUUID()
@@ -118,23 +118,23 @@ export async function postgresPlaceOn(
       await query('ALTER SEQUENCE @.fences RESTART')
     },
     [Symbol.asyncDispose]: async () => {
-      const isReusable = options.schema === undefined && !isAltered && (await emptyTables(witness, schema))
+      const isReusable = options.schema === undefined && !isAltered && (await emptyTables(observer, schema))
       if (isReusable) emptySchemas.set(server, [...(emptySchemas.get(server) ?? []), schema])
-      await witness.close()
+      await observer.close()
     },
   }
 }
 
 /** Deletes all rows of the schema's tables. Returns false if the server does not answer, or if no board was opened. */
-async function emptyTables(witness: PostgresPool, schema: string): Promise<boolean> {
+async function emptyTables(observer: PostgresPool, schema: string): Promise<boolean> {
   const tables =
     'SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind = $2 AND relname <> $3'
   try {
-    const { rows } = await witness.query(tables, [schema, 'r', 'migrations'])
+    const { rows } = await observer.query(tables, [schema, 'r', 'migrations'])
     if (rows.length === 0) return false
     const deleting = rows.map(({ relname }) => `DELETE FROM ${schema}.${String(relname)};`).join('\n')
     // As a replica the server does not check foreign keys: the order of the tables does not matter.
-    await witness.query(`DO $$ BEGIN SET LOCAL session_replication_role = replica;\n${deleting}\nEND $$`, [])
+    await observer.query(`DO $$ BEGIN SET LOCAL session_replication_role = replica;\n${deleting}\nEND $$`, [])
     return true
   } catch {
     return false

@@ -11,7 +11,7 @@ import { jobIdFor } from '../../boards.ts'
 import { nextEvent, rejectionOf } from '../../events.ts'
 import { all, claimed, namesOn, refresh } from '../../jobs.ts'
 import { type PostgresPlace, postgresPlaceOn } from './boards.ts'
-import { countDeadlocks, countOf, openTransaction, untilWaiting } from './witness.ts'
+import { countDeadlocks, countOf, openTransaction, untilWaiting } from './server-side.ts'
 
 const CLAIMER = new URL('../../stopped-claimer.ts', import.meta.url)
 
@@ -211,9 +211,9 @@ describe('an owner', () => {
   test('whose connection is ended while it frees jobs has ended nothing, and its successor frees them', async () => {
     await using place = await postgresPlaceOn(server.uri)
     await using owner = await place.open({ who: 'owner' })
-    await using heir = await place.open({ who: 'heir' })
-    const first = await postAfter(heir, 'first')
-    const second = await postAfter(heir, 'second', [first])
+    await using nextOwner = await place.open({ who: 'next-owner' })
+    const first = await postAfter(nextOwner, 'first')
+    const second = await postAfter(nextOwner, 'second', [first])
     const claim = await owner.claim(await owner.find(first.ref))
     await using holder = await openTransaction(place)
     await holder.query('SELECT FROM jobs WHERE id = $1 FOR UPDATE', [numberOf(second)])
@@ -223,50 +223,50 @@ describe('an owner', () => {
     expect(await ending).toBeInstanceOf(Error)
     await holder.query('COMMIT')
     await place.expire(owner)
-    const next = await claimed(heir, 'first')
+    const next = await claimed(nextOwner, 'first')
     expect(next.run).toBe(2)
-    await claimNone(heir)
+    await claimNone(nextOwner)
     await next.consume()
-    await (await claimed(heir, 'second')).consume()
+    await (await claimed(nextOwner, 'second')).consume()
     expect(await countFreed(place)).toBe(1)
   })
 
   variant('that was killed leaves its job to another one, whose end frees the jobs after it', async () => {
     await using place = await postgresPlaceOn(server.uri)
-    await using heir = await place.openAt(server.port, { who: 'heir', parameters: '&sessionTimeout=5s' })
-    const first = await postAfter(heir, 'first')
-    await postAfter(heir, 'second', [first])
+    await using nextOwner = await place.openAt(server.port, { who: 'next-owner', parameters: '&sessionTimeout=5s' })
+    const first = await postAfter(nextOwner, 'first')
+    await postAfter(nextOwner, 'second', [first])
     await using owner = await startNode(CLAIMER, [`${place.uri}&sessionTimeout=2s`])
     await owner.says('claimed')
-    await claimNone(heir)
+    await claimNone(nextOwner)
     owner.signal('SIGKILL')
-    const next = await claimed(heir, 'first')
+    const next = await claimed(nextOwner, 'first')
     await next.consume()
-    await (await claimed(heir, 'second')).consume()
+    await (await claimed(nextOwner, 'second')).consume()
   })
 
   test('that is lost with a job that must not run again cancels those after it, and the history knows the end', async () => {
     await using place = await postgresPlaceOn(server.uri)
     await using owner = await place.open({ who: 'owner' })
-    await using heir = await place.open({ who: 'heir' })
-    const first = await postAfter(heir, 'first', [], { onOwnerLost: 'fail' })
-    const doomed = await postAfter(heir, 'second', [first])
-    const third = await heir.post('flow', {}, { name: 'third', after: [{ uuid: first.uuid, on: 'settled' }] })
+    await using nextOwner = await place.open({ who: 'next-owner' })
+    const first = await postAfter(nextOwner, 'first', [], { onOwnerLost: 'fail' })
+    const doomed = await postAfter(nextOwner, 'second', [first])
+    const third = await nextOwner.post('flow', {}, { name: 'third', after: [{ uuid: first.uuid, on: 'settled' }] })
     await owner.claim(await owner.find(first.ref))
-    const trashed = nextEvent(heir, 'trashed')
+    const trashed = nextEvent(nextOwner, 'trashed')
     await place.expire(owner)
     await trashed
-    expect((await claimed(heir, 'third')).job.uuid).toBe(third.uuid)
+    expect((await claimed(nextOwner, 'third')).job.uuid).toBe(third.uuid)
     expect(await doomed.wait()).toBe('TRASHED')
-    const [entry, second] = await all(heir.trashed())
+    const [entry, second] = await all(nextOwner.trashed())
     expect(second?.reason).toContain(`job ${first.uuid} (first), on which it depends, is in the trash: its owner owner`)
-    const ended = (await heir.history()).find(({ uuid }) => uuid === first.uuid)
+    const ended = (await nextOwner.history()).find(({ uuid }) => uuid === first.uuid)
     const expected = { name: 'first', flow: 'flow', outcome: 'TRASHED', who: 'owner', runs: 1 }
     expect(ended).toMatchObject({ ...expected, reason: 'its owner owner was lost', startedAt: expect.any(Date) })
     if (!entry) throw new Error('it is in the trash')
-    await heir.purge(entry)
-    expect(await rejectionOf(postAfter(heir, 'fourth', [first]))).toBeInstanceOf(InvalidState)
-    expect(await rejectionOf(heir.result(first.uuid))).toMatchObject({ code: 'JOBBOARD_JOB_FAILED' })
+    await nextOwner.purge(entry)
+    expect(await rejectionOf(postAfter(nextOwner, 'fourth', [first]))).toBeInstanceOf(InvalidState)
+    expect(await rejectionOf(nextOwner.result(first.uuid))).toMatchObject({ code: 'JOBBOARD_JOB_FAILED' })
   })
 })
 

@@ -28,14 +28,14 @@ beforeAll(async () => {
 afterAll(() => server.stop())
 
 /** A board behind a proxy, and one that sees the server directly. */
-interface Scene extends AsyncDisposable {
+interface Setup extends AsyncDisposable {
   readonly place: PostgresPlace
   readonly proxy: TcpProxy
   readonly board: JobBoard
   readonly other: JobBoard
 }
 
-async function setScene(parameters = ''): Promise<Scene> {
+async function openSetup(parameters = ''): Promise<Setup> {
   const place = await sharedPlaceOn(server.uri)
   const proxy = await startProxy({ port: server.port })
   const board = await place.openAt(proxy.port, { who: 'board', parameters })
@@ -56,9 +56,9 @@ async function setScene(parameters = ''): Promise<Scene> {
 /** One operation, made ready, and how everybody sees that it was done: once. */
 interface Case {
   readonly name: string
-  ready(scene: Scene): Promise<() => Promise<unknown>>
+  ready(setup: Setup): Promise<() => Promise<unknown>>
   /** How many times it was done, as the tables tell. */
-  done(scene: Scene): Promise<number>
+  done(setup: Setup): Promise<number>
 }
 
 const claimOn = async (board: JobBoard): Promise<Claim> => board.claim(await board.post('flow', {}, { name: 'job' }))
@@ -71,7 +71,7 @@ async function claimLastOf(board: JobBoard): Promise<Claim> {
   return board.claim(job)
 }
 
-async function trashOn({ board, other }: Scene): Promise<TrashedJob> {
+async function trashOn({ board, other }: Setup): Promise<TrashedJob> {
   await (await claimOn(board)).trash({ reason: 'why' })
   await refresh(other)
   const [trashed] = await all(board.trashed())
@@ -81,7 +81,7 @@ async function trashOn({ board, other }: Scene): Promise<TrashedJob> {
 
 const counted =
   (what: string) =>
-  async ({ place }: Scene) => {
+  async ({ place }: Setup) => {
     const [row] = await place.query(`SELECT count(*) AS count FROM ${what}`)
     return Number(row?.['count'])
   }
@@ -245,32 +245,32 @@ const CASES: readonly Case[] = [
   },
   {
     name: 'restore',
-    ready: async (scene) => {
-      const trashed = await trashOn(scene)
-      return () => scene.board.restore(trashed)
+    ready: async (setup) => {
+      const trashed = await trashOn(setup)
+      return () => setup.board.restore(trashed)
     },
     done: counted('@.jobs'),
   },
   {
     name: 'purge',
-    ready: async (scene) => {
-      const trashed = await trashOn(scene)
-      const { place } = scene
+    ready: async (setup) => {
+      const trashed = await trashOn(setup)
+      const { place } = setup
       await place.query('CREATE TABLE IF NOT EXISTS @.purged (id bigint)')
       await place.query(`CREATE OR REPLACE FUNCTION @.purged() RETURNS trigger LANGUAGE plpgsql AS $$
         BEGIN INSERT INTO @.purged VALUES (old.id); RETURN NULL; END $$`)
       await place.query(
         'CREATE OR REPLACE TRIGGER purged AFTER DELETE ON @.trash FOR EACH ROW EXECUTE FUNCTION @.purged()',
       )
-      return () => scene.board.purge(trashed)
+      return () => setup.board.purge(trashed)
     },
     done: counted('@.purged'),
   },
 ]
 
 /** Resolves when the tables show it. Each look is a round trip. */
-async function untilDone(scene: Scene, { done }: Case, before: number): Promise<void> {
-  while ((await done(scene)) === before);
+async function untilDone(setup: Setup, { done }: Case, before: number): Promise<void> {
+  while ((await done(setup)) === before);
 }
 
 /** The others go the same way from the request to the answer: `FunctionCaller`. */
@@ -281,14 +281,14 @@ describe.each(rowsOf({ usual: CASES.filter(isUsual), variants: CASES.filter((eac
   '$name',
   (operation) => {
     test('whose answer is lost is found to be done, once', async () => {
-      await using scene = await setScene()
-      const { proxy, board } = scene
-      const act = await operation.ready(scene)
-      const before = await operation.done(scene)
+      await using setup = await openSetup()
+      const { proxy, board } = setup
+      const act = await operation.ready(setup)
+      const before = await operation.done(setup)
       const back = nextConnection(board)
       proxy.mode = 'swallow-replies'
       const acting = act().catch((error: unknown) => error)
-      await untilDone(scene, operation, before)
+      await untilDone(setup, operation, before)
       proxy.resetAll()
       proxy.mode = 'pass'
       await back
@@ -298,14 +298,14 @@ describe.each(rowsOf({ usual: CASES.filter(isUsual), variants: CASES.filter((eac
       if (operation.name === 'claim') (result as Claim).assertHeld()
       if (operation.name.startsWith('write')) await checkWritten(board, result)
       if (operation.name === 'post') expect((await board.find((result as Job).uuid)).uuid).toBe((result as Job).uuid)
-      expect(await operation.done(scene)).toBe(before + 1)
+      expect(await operation.done(setup)).toBe(before + 1)
     })
 
     test('that never reaches the server is said to be not done', async () => {
-      await using scene = await setScene()
-      const { proxy, board } = scene
-      const act = await operation.ready(scene)
-      const before = await operation.done(scene)
+      await using setup = await openSetup()
+      const { proxy, board } = setup
+      const act = await operation.ready(setup)
+      const before = await operation.done(setup)
       const back = nextConnection(board)
       proxy.mode = 'drop-requests'
       const sent = proxy.nextRequest()
@@ -316,14 +316,14 @@ describe.each(rowsOf({ usual: CASES.filter(isUsual), variants: CASES.filter((eac
       await back
       const error = await failure
       expect(error instanceof NotConnected || error instanceof ClaimLost ? 'not done' : error).toBe('not done')
-      expect(await operation.done(scene)).toBe(before)
+      expect(await operation.done(setup)).toBe(before)
     })
   },
 )
 
 usual('tokens whose answer is lost are taken once', async () => {
-  await using scene = await setScene()
-  const { board, other, proxy } = scene
+  await using setup = await openSetup()
+  const { board, other, proxy } = setup
   const loseAnswers = () => {
     proxy.mode = 'swallow-replies'
   }
@@ -344,6 +344,31 @@ describe('a request that is still on its way when its fate was asked for', () =>
     await refresh(board)
     expect(board.paused).toBe(false)
     expect(await place.query('SELECT @.find_out($1, 7) AS answer', [lane])).toEqual([{ answer: null }])
+  })
+
+  usual('is refused for a day: its receipt stays, and the receipts of other requests do not', async () => {
+    await using setup = await openSetup()
+    const { board, place, proxy } = setup
+    const back = nextConnection(board)
+    proxy.mode = 'drop-requests'
+    const sent = proxy.nextRequest()
+    const failure = rejectionOf(board.post('flow', {}))
+    await sent
+    proxy.resetAll()
+    proxy.mode = 'pass'
+    await back
+    expect(await failure).toBeInstanceOf(NotConnected)
+    const receipts = () => place.query('SELECT lane, answer IS NULL AS void FROM @.receipts')
+    const before = await receipts()
+    const voided = before.filter((receipt) => receipt['void'] === true)
+    expect(voided).not.toEqual([])
+    // A caller begins another lane after 64 requests.
+    for (let n = 0; n < 200; n += 1) await board.post('flow', {})
+    const lanes = (await receipts()).map(({ lane }) => lane)
+    // A later request has written a larger number, which refuses the lost one as well.
+    expect(lanes).toEqual(expect.arrayContaining(voided.map(({ lane }) => lane)))
+    const known = new Set(before.map(({ lane }) => lane))
+    expect(lanes.filter((lane) => !known.has(lane))).toHaveLength(1)
   })
 
   usual('is waited for while it is being done', async () => {
@@ -370,13 +395,13 @@ describe('an owner', () => {
     'whose process was stopped is ended by force, finds out before it does anything, and goes on by itself',
     async () => {
       await using place = await sharedPlaceOn(server.uri)
-      await using heir = await place.openAt(server.port, { who: 'heir', parameters: '&sessionTimeout=2s' })
-      const witness = async () => {
+      await using nextOwner = await place.openAt(server.port, { who: 'next-owner', parameters: '&sessionTimeout=2s' })
+      const observer = async () => {
         const [row] = await place.query("SELECT backend FROM @.sessions WHERE who = 'stopped'")
         return async () =>
           expect(await place.query('SELECT FROM pg_stat_activity WHERE pid = $1', [row?.['backend']])).toEqual([])
       }
-      await checkStoppedOwner({ heir, uri: `${place.uri}&sessionTimeout=2s`, witness })
+      await checkStoppedOwner({ nextOwner, uri: `${place.uri}&sessionTimeout=2s`, observer })
     },
   )
 
@@ -401,10 +426,10 @@ describe('an owner', () => {
   })
 
   usual('that nothing gets through to any more has lost its claim before another gets it', async () => {
-    await using scene = await setScene('&sessionTimeout=2s')
-    const { proxy, board: owner, place } = scene
-    await using heir = await place.openAt(server.port, { who: 'heir', parameters: '&sessionTimeout=2s' })
-    await checkDisconnectedOwner({ owner, heir, proxy })
+    await using setup = await openSetup('&sessionTimeout=2s')
+    const { proxy, board: owner, place } = setup
+    await using nextOwner = await place.openAt(server.port, { who: 'next-owner', parameters: '&sessionTimeout=2s' })
+    await checkDisconnectedOwner({ owner, nextOwner, proxy })
     expect(await owner.entities('conductor')).toHaveLength(1)
   })
 

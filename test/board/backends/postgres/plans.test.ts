@@ -23,25 +23,27 @@ variant(
   async () => {
     await using place = await postgresPlaceOn(server.uri)
     await using board = await place.open()
-    await using witness = await Witness.open(server.uri, place.schema)
-    const session = Number(await witness.ask("SELECT @.open_session((SELECT max(id) FROM @.boards), 'witness', 60000)"))
+    await using observer = await Observer.open(server.uri, place.schema)
+    const session = Number(
+      await observer.ask("SELECT @.open_session((SELECT max(id) FROM @.boards), 'observer', 60000)"),
+    )
     const post = () => Promise.all(Array.from({ length: MANY }, () => board.post('flow', {})))
     await post()
     // As the statistics see it there is nothing that could be claimed, and nothing of another session.
-    const first = await witness.ids()
-    await witness.claim(first, session)
+    const first = await observer.ids()
+    await observer.claim(first, session)
     await place.query('VACUUM ANALYZE @.jobs')
-    await witness.settle(first, session)
+    await observer.settle(first, session)
     await post()
     await refresh(board)
-    const ids = await witness.ids()
+    const ids = await observer.ids()
     for (let from = 0; from < 10 * FEW; from += FEW) {
       const some = ids.slice(from, from + FEW)
-      expect(await witness.claim(some, session)).toBeLessThan(5 * FEW)
+      expect(await observer.claim(some, session)).toBeLessThan(5 * FEW)
     }
     for (let from = 0; from < 10 * FEW; from += FEW) {
       const some = ids.slice(from, from + FEW)
-      expect(await witness.settle(some, session)).toBeLessThan(5 * FEW)
+      expect(await observer.settle(some, session)).toBeLessThan(5 * FEW)
     }
     expect(await board.countJobs()).toBeLessThanOrEqual(MANY)
   },
@@ -52,19 +54,21 @@ test.each(['consume', 'trash'])(
   async (kind) => {
     await using place = await postgresPlaceOn(server.uri)
     await using board = await place.open()
-    await using witness = await Witness.open(server.uri, place.schema)
-    const session = Number(await witness.ask("SELECT @.open_session((SELECT max(id) FROM @.boards), 'witness', 60000)"))
+    await using observer = await Observer.open(server.uri, place.schema)
+    const session = Number(
+      await observer.ask("SELECT @.open_session((SELECT max(id) FROM @.boards), 'observer', 60000)"),
+    )
     await place.query('VACUUM ANALYZE @.jobs, @.dependencies, @.trash')
     const firsts = await Promise.all(Array.from({ length: 10 }, () => board.post('flow', {})))
-    const ids = await witness.ids()
+    const ids = await observer.ids()
     const dependents = firsts.flatMap((first) =>
       Array.from({ length: FEW }, () => board.post('flow', {}, { after: [first] })),
     )
     await Promise.all([...dependents, ...Array.from({ length: MANY }, () => board.post('flow', {}))])
-    await witness.claim(ids, session)
+    await observer.claim(ids, session)
     // Each dependent is read five times, the others are not read.
-    for (const id of ids) expect(await witness.settle([id], session, kind)).toBeLessThan(6 * FEW)
-    expect(await witness.ask('SELECT count(*) FROM @.dependencies')).toBe('0')
+    for (const id of ids) expect(await observer.settle([id], session, kind)).toBeLessThan(6 * FEW)
+    expect(await observer.ask('SELECT count(*) FROM @.dependencies')).toBe('0')
   },
 )
 
@@ -77,25 +81,27 @@ variant.each([
   async (kind, others) => {
     await using place = await postgresPlaceOn(server.uri)
     await using board = await place.open()
-    await using witness = await Witness.open(server.uri, place.schema)
-    const session = Number(await witness.ask("SELECT @.open_session((SELECT max(id) FROM @.boards), 'witness', 60000)"))
+    await using observer = await Observer.open(server.uri, place.schema)
+    const session = Number(
+      await observer.ask("SELECT @.open_session((SELECT max(id) FROM @.boards), 'observer', 60000)"),
+    )
     await place.query('VACUUM ANALYZE @.jobs, @.batches, @.batch_posts, @.batch_failures, @.trash')
     const batch = await board.batch({ name: 'batch', onDone: { flow: 'flow' } })
     const post = (name: string) => batch.post('flow', {}, { name })
     await Promise.all(Array.from({ length: FEW }, () => post('own')))
-    const ids = await witness.ids()
+    const ids = await observer.ids()
     await Promise.all(Array.from({ length: others }, () => post('other')))
     await Promise.all(Array.from({ length: MANY }, () => board.post('flow', {})))
     await batch.seal()
-    await witness.claim(ids, session)
-    for (const id of ids) expect(await witness.settle([id], session, kind)).toBeLessThan(5 * FEW)
+    await observer.claim(ids, session)
+    for (const id of ids) expect(await observer.settle([id], session, kind)).toBeLessThan(5 * FEW)
     const failed = kind === 'trash' ? FEW : 0
     expect(await batch.progress()).toMatchObject({ open: others, failed, generation: 1 })
   },
 )
 
 /** One connection, whose transactions count what they read. */
-class Witness implements AsyncDisposable {
+class Observer implements AsyncDisposable {
   readonly #connection: PostgresConnection
   readonly #schema: string
 
@@ -104,8 +110,8 @@ class Witness implements AsyncDisposable {
     this.#schema = schema
   }
 
-  static async open(server: string, schema: string): Promise<Witness> {
-    return new Witness(await PostgresConnection.open(parsePostgresLocation(parseUri(server, 'board'))), schema)
+  static async open(server: string, schema: string): Promise<Observer> {
+    return new Observer(await PostgresConnection.open(parsePostgresLocation(parseUri(server, 'board'))), schema)
   }
 
   async ask(text: string, values: readonly unknown[] = []): Promise<unknown> {

@@ -23,14 +23,14 @@ beforeAll(async () => {
 afterAll(() => server.stop())
 
 /** An owner behind a proxy, with a claim, and a board that sees the server directly. */
-interface Scene extends AsyncDisposable {
+interface Setup extends AsyncDisposable {
   readonly place: PostgresPlace
   readonly proxy: TcpProxy
   readonly owner: JobBoard
   readonly other: JobBoard
 }
 
-async function setScene(parameters = ''): Promise<Scene> {
+async function openSetup(parameters = ''): Promise<Setup> {
   const place = await postgresPlaceOn(server.uri)
   const proxy = await startProxy({ port: server.port })
   const owner = await place.openAt(proxy.port, { who: 'owner', parameters })
@@ -47,7 +47,7 @@ async function setScene(parameters = ''): Promise<Scene> {
 }
 
 /** Cuts the owner off, so that it is without a connection until the proxy lets it through again. */
-async function cutOff({ owner, proxy }: Scene): Promise<void> {
+async function cutOff({ owner, proxy }: Setup): Promise<void> {
   const away = nextEvent(owner, 'state', ({ state }) => state === 'disconnected')
   proxy.mode = 'refuse'
   proxy.resetAll()
@@ -57,8 +57,8 @@ async function cutOff({ owner, proxy }: Scene): Promise<void> {
 variant(
   'calls keep their time limits while nothing is answered, and what was given up is in the trash when the servers are back',
   async () => {
-    await using scene = await setScene('?sessionTimeout=60s')
-    await checkLimitsInOutage({ ...scene, board: scene.owner })
+    await using setup = await openSetup('?sessionTimeout=60s')
+    await checkLimitsInOutage({ ...setup, board: setup.owner })
   },
 )
 
@@ -101,8 +101,8 @@ variant('many jobs that are refused each time do not keep a later job from being
 })
 
 variant('connections that are reset again and again cost no claim, and every job is done once', async () => {
-  await using scene = await setScene()
-  const { owner, other, proxy } = scene
+  await using setup = await openSetup()
+  const { owner, other, proxy } = setup
   const [JOBS, RESETS] = [200, 10]
   const states = new Set<string>()
   owner.on('state', ({ state }) => states.add(state))
@@ -128,13 +128,13 @@ variant('connections that are reset again and again cost no claim, and every job
 })
 
 test('what happened while there was no connection is reported afterwards, once', async () => {
-  await using scene = await setScene()
-  const { owner, other, proxy } = scene
+  await using setup = await openSetup()
+  const { owner, other, proxy } = setup
   await owner.post('flow', {}, { name: 'held' })
   const [claim] = await owner.claimNext()
-  const { id } = await idAndLock(scene)
+  const { id } = await idAndLock(setup)
   const history = recordEvents(owner)
-  await cutOff(scene)
+  await cutOff(setup)
   await other.post('flow', {}, { name: 'done' })
   await (await other.claimNext())[0].consume()
   await other.post('flow', {}, { name: 'waits' })
@@ -148,25 +148,25 @@ test('what happened while there was no connection is reported afterwards, once',
   )
   expect(history).toContain('posted waits')
   expect(owner.paused).toBe(true)
-  expect((await idAndLock(scene)).id).toBe(id)
+  expect((await idAndLock(setup)).id).toBe(id)
   await claim.consume()
   expect(await namesOn(owner)).toEqual(['waits'])
 })
 
 variant('a backend that is stopped is left behind: the owner takes another lock, and is no less alive', async () => {
   // The lease goes on for 2 s after the unanswered heartbeat: with a shorter timeout, a busy machine attaches too late.
-  await using scene = await setScene('&sessionTimeout=15s')
-  const { owner, other, place } = scene
+  await using setup = await openSetup('&sessionTimeout=15s')
+  const { owner, other, place } = setup
   await owner.post('flow', {})
   const [claim] = await owner.claimNext()
-  const before = await idAndLock(scene)
+  const before = await idAndLock(setup)
   const back = nextConnection(owner)
   const signal = (name: string) =>
     place.query(`COPY (SELECT 1) TO PROGRAM 'cat >/dev/null; kill -${name} ${before.backend}'`)
   await signal('STOP')
   try {
     await back
-    const after = await idAndLock(scene)
+    const after = await idAndLock(setup)
     expect(after.id).toBe(before.id)
     expect(after.lock).not.toBe(before.lock)
     expect(await place.query('SELECT @.take_over($1) AS answer', [before.id])).toEqual([{ answer: 'alive' }])
@@ -181,12 +181,12 @@ variant('a backend that is stopped is left behind: the owner takes another lock,
 
 describe('a session that another takes over', () => {
   test('while it has no connection is lost when it comes back, and its claims with it', async () => {
-    await using scene = await setScene()
-    const { owner, other, place, proxy } = scene
+    await using setup = await openSetup()
+    const { owner, other, place, proxy } = setup
     await owner.post('flow', {})
     const [claim] = await owner.claimNext()
-    const { id } = await idAndLock(scene)
-    await cutOff(scene)
+    const { id } = await idAndLock(setup)
+    await cutOff(setup)
     const [lost, back] = [whenLost(claim), nextSession(owner)]
     await place.query("UPDATE @.sessions SET heartbeat_at = heartbeat_at - interval '1 hour' WHERE id = $1", [id])
     // The lock went with the connection, as soon as the server has noticed.
@@ -201,12 +201,12 @@ describe('a session that another takes over', () => {
   })
 
   test('is not attached again after its time, though no other owner has taken it over', async () => {
-    await using scene = await setScene()
-    const { owner, place, proxy } = scene
+    await using setup = await openSetup()
+    const { owner, place, proxy } = setup
     await owner.post('flow', {})
     const [claim] = await owner.claimNext()
-    const { id } = await idAndLock(scene)
-    await cutOff(scene)
+    const { id } = await idAndLock(setup)
+    await cutOff(setup)
     const lost = whenLost(claim)
     await place.query("UPDATE @.sessions SET heartbeat_at = heartbeat_at - interval '1 hour' WHERE id = $1", [id])
     proxy.mode = 'pass'
@@ -215,11 +215,11 @@ describe('a session that another takes over', () => {
   })
 
   test('is not taken over while an attachment within its time is not committed yet', async () => {
-    await using scene = await setScene()
-    const { place } = scene
-    const { id } = await idAndLock(scene)
+    await using setup = await openSetup()
+    const { place } = setup
+    const { id } = await idAndLock(setup)
     // The attachment below ends the owner's backend. An owner that can connect again would then end the session.
-    await cutOff(scene)
+    await cutOff(setup)
     const mine = await PostgresConnection.open(parsePostgresLocation(parseUri(server.uri, 'board')))
     const takeOver = () => place.query('SELECT @.take_over($1) AS answer', [id])
     try {
@@ -236,22 +236,22 @@ describe('a session that another takes over', () => {
   variant(
     'is over although a transaction of its is open: that keeps the job that it has locked, and what it claims late is freed',
     async () => {
-      await using scene = await setScene()
-      const { owner, other, place } = scene
+      await using setup = await openSetup()
+      const { owner, other, place } = setup
       const [settled, , late] = await Promise.all(
         ['settling', 'idle', 'late'].map((name) => other.post('flow', {}, { name })),
       )
       await owner.claimNext({ max: 2 })
       await refresh(other)
-      const { id } = await idAndLock(scene)
-      await cutOff(scene)
+      const { id } = await idAndLock(setup)
+      await cutOff(setup)
       const takeOver = async () => (await place.query('SELECT @.take_over($1) AS answer', [id]))[0]?.['answer']
       const opened = () => PostgresConnection.open(parsePostgresLocation(parseUri(server.uri, 'board')))
       const [settling, claiming] = [await opened(), await opened()]
       try {
         for (const zombie of [settling, claiming]) {
           await zombie.query('BEGIN', [])
-          await zombie.query(`SELECT ${place.schema}.lives($1)`, [id])
+          await zombie.query(`SELECT ${place.schema}.is_alive($1)`, [id])
         }
         await settling.query(`DELETE FROM ${place.schema}.jobs WHERE id = $1`, [numberOf(settled)])
         await place.query("UPDATE @.sessions SET heartbeat_at = heartbeat_at - interval '1 hour' WHERE id = $1", [id])
@@ -273,9 +273,9 @@ describe('a session that another takes over', () => {
   )
 
   test('is not attached by a request of a former attachment that arrives late', async () => {
-    await using scene = await setScene()
-    const { place } = scene
-    const { id } = await idAndLock(scene)
+    await using setup = await openSetup()
+    const { place } = setup
+    const { id } = await idAndLock(setup)
     const attach = async (number: number) =>
       (await place.query('SELECT @.reattach($1, $2) AS done', [id, number]))[0]?.['done']
     expect(await attach(3)).toBe(true)
@@ -284,25 +284,25 @@ describe('a session that another takes over', () => {
 })
 
 variant('a lease that ends without a connection ends the claims before another gets them', async () => {
-  await using scene = await setScene('&sessionTimeout=2s')
-  const { owner, other, proxy } = scene
+  await using setup = await openSetup('&sessionTimeout=2s')
+  const { owner, other, proxy } = setup
   await owner.post('flow', {})
   const [claim] = await owner.claimNext()
   const order: string[] = []
   const lost = whenLost(claim).then(() => order.push('lost'))
-  const taken = other.claimNext().then(([heir]) => {
+  const taken = other.claimNext().then(([nextOwner]) => {
     order.push('taken')
-    return heir
+    return nextOwner
   })
-  await cutOff(scene)
+  await cutOff(setup)
   await lost
-  const heir = await taken
+  const nextOwner = await taken
   expect(order).toEqual(['lost', 'taken'])
   const back = nextConnection(owner)
   proxy.mode = 'pass'
   await back
   expect(owner.connected).toBe(true)
-  await heir.consume()
+  await nextOwner.consume()
 })
 
 variant('a server that is started again twice ends every claim, and eight jobs run eight at a time', async () => {
@@ -327,11 +327,11 @@ variant('a server that is started again twice ends every claim, and eight jobs r
 })
 
 test('a connection that breaks while the owner reads what it missed is replaced by another', async () => {
-  await using scene = await setScene()
-  const { owner, place } = scene
+  await using setup = await openSetup()
+  const { owner, place } = setup
   await owner.post('flow', {})
   const [claim] = await owner.claimNext()
-  const { backend } = await idAndLock(scene)
+  const { backend } = await idAndLock(setup)
   const states: string[] = []
   owner.on('state', ({ state }) => states.push(state))
   await using admin = await administrator()
@@ -350,8 +350,8 @@ test('a connection that breaks while the owner reads what it missed is replaced 
 
 describe('a board that is closed', () => {
   test('while the server does not answer a new session waits for no answer', async () => {
-    await using scene = await setScene('&sessionTimeout=1s&statementTimeout=10m')
-    const { owner, place } = scene
+    await using setup = await openSetup('&sessionTimeout=1s&statementTimeout=10m')
+    const { owner, place } = setup
     await using admin = await administrator()
     const lost = nextEvent(owner, 'state', ({ state }) => state === 'lost')
     await admin.query('BEGIN', [])
@@ -412,7 +412,7 @@ function numberOf(job: Job | undefined): number {
   return job ? Number(jobIdFor(job).slice('job'.length)) : 0
 }
 
-async function idAndLock({ place, owner }: Scene): Promise<{ id: number; lock: number; backend: number }> {
+async function idAndLock({ place, owner }: Setup): Promise<{ id: number; lock: number; backend: number }> {
   const id = await place.sessionOf(owner)
   const [row] = await place.query('SELECT lock, backend FROM @.sessions WHERE id = $1', [id])
   return { id, lock: Number(row?.['lock']), backend: Number(row?.['backend']) }

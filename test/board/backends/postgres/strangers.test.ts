@@ -307,14 +307,14 @@ variant(
   'the jobs of an owner that is stopped with its backends are taken over, and the backends are reported until they end',
   async () => {
     await using place = await postgresPlaceOn(server.uri)
-    await using heir = await place.openAt(server.port, { who: 'heir', parameters: '&sessionTimeout=1s' })
-    await heir.post('flow', {}, { name: 'job' })
+    await using nextOwner = await place.openAt(server.port, { who: 'next-owner', parameters: '&sessionTimeout=1s' })
+    await nextOwner.post('flow', {}, { name: 'job' })
     await using owner = await startNode(CLAIMER, [`${place.uri}&sessionTimeout=1s`])
     await owner.says('claimed')
-    await refresh(heir)
+    await refresh(nextOwner)
     const [row] = await place.query('SELECT s.backend FROM @.jobs j JOIN @.sessions s ON s.id = j.session')
     const backend = Number(row?.['backend'])
-    const [reported, inherited] = [nextEvent(heir, 'error'), heir.claimNext()]
+    const [reported, inherited] = [nextEvent(nextOwner, 'error'), nextOwner.claimNext()]
     process.kill(backend, 'SIGSTOP')
     owner.signal('SIGSTOP')
     try {
@@ -413,7 +413,7 @@ describe('a role that holds advisory locks', () => {
     expect(refused).toMatchObject({ status: 'rejected', reason: expect.any(Unclaimable) })
     if (granted.status === 'rejected') throw granted.reason
     await granted.value.consume()
-    // Nobody waits for the resource any more, and who asks is not deaf to their signal.
+    // Nobody waits for the resource any more, and the process that asks receives their signal.
     const stop = new AbortController()
     const waiting = board.claimNext({ signal: stop.signal })
     stop.abort(new Error('enough'))
@@ -424,20 +424,20 @@ describe('a role that holds advisory locks', () => {
 
   variant('of a dead owner does not keep its jobs from other owners', async () => {
     await using place = await postgresPlaceOn(server.uri)
-    await using heir = await place.openAt(server.port, { who: 'heir', parameters: '&sessionTimeout=1s' })
-    await heir.post('flow', {}, { name: 'job' })
+    await using nextOwner = await place.openAt(server.port, { who: 'next-owner', parameters: '&sessionTimeout=1s' })
+    await nextOwner.post('flow', {}, { name: 'job' })
     await using owner = await startNode(CLAIMER, [`${place.uri}&sessionTimeout=1s`])
     await owner.says('claimed')
-    await refresh(heir)
+    await refresh(nextOwner)
     const [row] = await place.query('SELECT s.lock FROM @.jobs j JOIN @.sessions s ON s.id = j.session')
     const lock = Number(row?.['lock'])
     await using evil = await connected(evilUri())
     // In the queue behind the owner: it gets the lock in the moment in which the owner's backend ends.
     const taken = evil.query('SELECT pg_advisory_lock($1, $2)', [sessionLockClass(place.schema), lock])
-    const freed = nextEvent(heir, 'abandoned')
+    const freed = nextEvent(nextOwner, 'abandoned')
     owner.signal('SIGKILL')
     await taken
     await freed
-    await (await claimed(heir, 'job')).consume()
+    await (await claimed(nextOwner, 'job')).consume()
   })
 })

@@ -12,7 +12,7 @@ import { usual as test, variant } from '../../../variant.ts'
 import { nextEvent, nextSession, rejectionOf } from '../../events.ts'
 import { all, claimed, namesOn, refresh } from '../../jobs.ts'
 import { type RedisPlace, redisPlace } from './places.ts'
-import { ProxiedRedisBoard } from './scene.ts'
+import { ProxiedRedisBoard } from './proxied-board.ts'
 
 const CLAIMER = new URL('../../stopped-claimer.ts', import.meta.url)
 /** The keys of what is counted: empty when all jobs of all batches are done. */
@@ -29,8 +29,8 @@ async function trashedIn(board: JobBoard, batch: Batch): Promise<TrashedJob[]> {
   return (await all(board.trashed())).filter((job) => job.batch === batch.uuid)
 }
 
-async function expectNothingCounted({ witness, key }: RedisPlace): Promise<void> {
-  for (const name of COUNTED) expect(await witness.exists(key(name)), name).toBe(0)
+async function expectNothingCounted({ observer, key }: RedisPlace): Promise<void> {
+  for (const name of COUNTED) expect(await observer.exists(key(name)), name).toBe(0)
 }
 
 /** Posts jobs to the batch and ends them, on each of the boards. */
@@ -58,16 +58,16 @@ describe('batches on Redis', () => {
     await using board = await place.open()
     await board.post('flow', {}, { name: 'alone' })
     await end(board, 'alone')
-    for (const name of BATCH_KEYS) expect(await place.witness.exists(place.key(name)), name).toBe(0)
+    for (const name of BATCH_KEYS) expect(await place.observer.exists(place.key(name)), name).toBe(0)
     const batch = await createBatch(board)
     for (const name of ['a', 'b', 'c']) await postTo(batch, name)
-    expect(await place.witness.hlen(place.key('members'))).toBe(3)
+    expect(await place.observer.hlen(place.key('members'))).toBe(3)
     await batch.seal()
     for (const name of ['a', 'b']) await end(board, name)
-    expect(await place.witness.hlen(place.key('members'))).toBe(1)
+    expect(await place.observer.hlen(place.key('members'))).toBe(1)
     await end(board, 'c', 'trash')
-    expect(await place.witness.hlen(place.key('members'))).toBe(0)
-    expect(await place.witness.zcard(place.key('batch-jobs'))).toBe(1)
+    expect(await place.observer.hlen(place.key('members'))).toBe(0)
+    expect(await place.observer.zcard(place.key('batch-jobs'))).toBe(1)
     await takeCallback(board, 'some failed')
     await batch.retryFailed()
     await end(board, 'c')
@@ -87,19 +87,19 @@ describe('batches on Redis', () => {
         { ...callback, delay: 1_500.25, limits: ['a'], backOff: { first: '1m' } } as const,
       ]
       const batch = await board.batch({ name: 'ü'.repeat(100), onDone, onFailed })
-      const { witness, key } = place
-      const definition = decodeBatch(batch.uuid, (await witness.hgetBuffer(key('batches'), batch.uuid)) ?? Buffer.of())
+      const { observer, key } = place
+      const definition = decodeBatch(batch.uuid, (await observer.hgetBuffer(key('batches'), batch.uuid)) ?? Buffer.of())
       for (const name of ['a', 'b']) await postTo(batch, name)
       await batch.seal()
       await end(board, 'a')
       for (let generation = 1; generation <= 3; generation++) {
         await end(board, 'b', how)
         const [id = ''] = await place.jobIds()
-        const bytes = (await witness.hgetBuffer(key('jobs'), id)) ?? Buffer.of()
+        const bytes = (await observer.hgetBuffer(key('jobs'), id)) ?? Buffer.of()
         const counts = how === 'trash' ? { total: 2, done: 1, failed: 1 } : { total: 2, done: 2, failed: 0 }
         const expected = toBatchCallback(definition, { generation, sealed: true, ...counts })
         expect(decodePosting(bytes, 'msgpack')).toEqual(expected)
-        const due = await witness.zscore(key('resting'), id)
+        const due = await observer.zscore(key('resting'), id)
         if (how === 'trash') expect(Number(due)).toBeGreaterThan(Date.now() - 60_000)
         const job = await board.find(expected?.uuid ?? '')
         expect(job).toMatchObject({ name: 'täsk', priority: 'HIGH', uuid: expected?.uuid })
@@ -114,7 +114,7 @@ describe('batches on Redis', () => {
   test('a batch with a key whose state is damaged can be neither read nor created: that is said, and not tried for ever', async () => {
     await using place = await redisPlace(server)
     await using board = await place.open()
-    await place.witness.hset(place.key('batches'), `${toBatchUuid('import')}:state`, 'damaged')
+    await place.observer.hset(place.key('batches'), `${toBatchUuid('import')}:state`, 'damaged')
     const refused = await rejectionOf(board.batch({ name: 'albums', key: 'import' }))
     expect(refused).toBeInstanceOf(InvalidState)
     expect(String(refused)).toContain('(albums), which has the key, can neither be read nor created again')
@@ -253,39 +253,39 @@ describe('batches on Redis', () => {
 })
 
 describe('an owner that dies', () => {
-  variant('by a kill leaves its job open, and its heir ends the batch', async () => {
+  variant('by a kill leaves its job open, and its next owner ends the batch', async () => {
     await using place = await redisPlace(server)
-    await using heir = await place.open({ who: 'heir' })
-    const batch = await createBatch(heir)
+    await using nextOwner = await place.open({ who: 'next-owner' })
+    const batch = await createBatch(nextOwner)
     const job = await postTo(batch, 'job')
     await batch.seal()
     await using owner = await startNode(CLAIMER, [`${place.uri}&ttl=1s`])
     await owner.says('claimed')
-    await refresh(heir)
-    const abandoned = nextEvent(heir, 'abandoned')
+    await refresh(nextOwner)
+    const abandoned = nextEvent(nextOwner, 'abandoned')
     owner.signal('SIGKILL')
     await abandoned
     expect(await batch.progress()).toMatchObject({ total: 1, open: 1, state: 'running' })
-    const claim = await heir.claim(job)
+    const claim = await nextOwner.claim(job)
     expect(claim.run).toBe(2)
     await claim.consume()
-    expect(await takeCallback(heir, 'all done')).toMatchObject({ total: 1, done: 1 })
+    expect(await takeCallback(nextOwner, 'all done')).toMatchObject({ total: 1, done: 1 })
     await expectNothingCounted(place)
   })
 
   test.each(['consume', 'trash'] as const)(
     'after the last end was counted, and before it knows that: the batch has ended once (%s)',
     async (how) => {
-      await using scene = await ProxiedRedisBoard.set(server)
-      const { board, other, place, proxy } = scene
+      await using setup = await ProxiedRedisBoard.set(server)
+      const { board, other, place, proxy } = setup
       const batch = await createBatch(other)
       await postTo(batch, 'job')
       await batch.seal()
       const claim = await claimed(board, 'job')
       const owner = await place.ownerOf(board)
       const reborn = nextSession(board)
-      const { acting } = await scene.doneUnheard(() => claim[how]())
-      await place.witness.del(place.key(`owner:${owner}`))
+      const { acting } = await setup.doneUnheard(() => claim[how]())
+      await place.observer.del(place.key(`owner:${owner}`))
       proxy.mode = 'pass'
       proxy.resetAll()
       await reborn
@@ -309,19 +309,19 @@ describe('batches that have ended', () => {
     async () => {
       await using place = await redisPlace(server)
       await using board = await place.open()
-      const { witness, key } = place
+      const { observer, key } = place
       const first = await createBatch(board, { name: 'first' })
       // More entries than one script removes.
       await postAndEnd([board], first, 1_200, 'trash')
       await takeCallback(board, 'some failed')
       const open = await board.batch({ name: 'open' })
       await Promise.all(Array.from({ length: 1_000 }, async (_, n) => (await board.batch({ name: `${n}` })).seal()))
-      while ((await witness.zcard(key('ended-batches'))) > 1_000) await refresh(board)
+      while ((await observer.zcard(key('ended-batches'))) > 1_000) await refresh(board)
       expect(await rejectionOf(first.progress())).toBeInstanceOf(NotFound)
       expect(await open.progress()).toMatchObject({ state: 'open' })
-      expect(await witness.exists(key('batch-jobs'))).toBe(0)
-      expect(await witness.zcard(key('batch-order'))).toBe(1_001)
-      expect(await witness.hlen(key('batches'))).toBe(2 * 1_001)
+      expect(await observer.exists(key('batch-jobs'))).toBe(0)
+      expect(await observer.zcard(key('batch-order'))).toBe(1_001)
+      expect(await observer.hlen(key('batches'))).toBe(2 * 1_001)
       expect(await board.batches({ limit: 10_000 })).toHaveLength(1_001)
       for (const call of [() => postTo(first, 'late'), () => first.retryFailed(), () => first.seal()])
         expect(await rejectionOf(call())).toBeInstanceOf(NotFound)
@@ -335,15 +335,15 @@ describe('batches that have ended', () => {
   )
 
   test('are removed by any board, when the one that ended the last of them has died', { timeout: 60_000 }, async () => {
-    await using scene = await ProxiedRedisBoard.set(server)
-    const { board, other, place, proxy } = scene
-    const { witness, key } = place
+    await using setup = await ProxiedRedisBoard.set(server)
+    const { board, other, place, proxy } = setup
+    const { observer, key } = place
     await Promise.all(Array.from({ length: 1_000 }, async (_, n) => (await other.batch({ name: `${n}` })).seal()))
     const batch = await board.batch({ name: 'last' })
     const owner = await place.ownerOf(board)
-    await scene.doneUnheard(() => batch.seal())
-    await witness.del(key(`owner:${owner}`))
-    while ((await witness.zcard(key('ended-batches'))) > 1_000) await refresh(other)
+    await setup.doneUnheard(() => batch.seal())
+    await observer.del(key(`owner:${owner}`))
+    while ((await observer.zcard(key('ended-batches'))) > 1_000) await refresh(other)
     expect(await other.batches({ limit: 10_000 })).toHaveLength(1_000)
     proxy.mode = 'pass'
     proxy.resetAll()
@@ -370,7 +370,8 @@ describe('what is changed by hand', () => {
     const batch = await createBatch(board)
     const waiting = batch.wait()
     await batch.progress()
-    for (const message of [batch.uuid, '', 'x']) await place.witness.publish(`${place.key('changes')}:batches`, message)
+    for (const message of [batch.uuid, '', 'x'])
+      await place.observer.publish(`${place.key('changes')}:batches`, message)
     expect(await batch.progress()).toMatchObject({ state: 'open' })
     await batch.seal()
     expect(await waiting).toBe('done')
@@ -385,7 +386,7 @@ describe('what is changed by hand', () => {
       board.on('error', ({ error }) => errors.push(String(error)))
       const batch = await createBatch(board)
       for (const name of ['a', 'b']) await postTo(batch, name)
-      await place.witness.hset(place.key('batches'), `${batch.uuid}:state`, state)
+      await place.observer.hset(place.key('batches'), `${batch.uuid}:state`, state)
       await end(board, 'a')
       await end(board, 'b', 'trash')
       expect(errors).toEqual([expect.stringContaining(`the field ${batch.uuid}:state of ${place.key('batches')}`)])
@@ -402,7 +403,7 @@ describe('what is changed by hand', () => {
     const batch = await createBatch(board)
     await postTo(batch, 'job')
     await batch.seal()
-    await place.witness.hset(place.key('batches'), `${batch.uuid}:done`, 'x')
+    await place.observer.hset(place.key('batches'), `${batch.uuid}:done`, 'x')
     const reported = nextEvent(board, 'error')
     await end(board, 'job')
     expect(String((await reported).error)).toContain(`the field ${batch.uuid}:done of ${place.key('batches')}`)
@@ -416,14 +417,14 @@ describe('what is changed by hand', () => {
     const batch = await createBatch(board)
     const job = await postTo(batch, 'job')
     await batch.seal()
-    const { witness, key } = place
-    await witness.rename(key(name), key('aside')).catch(() => undefined)
-    await witness.set(key(name), 'x')
+    const { observer, key } = place
+    await observer.rename(key(name), key('aside')).catch(() => undefined)
+    await observer.set(key(name), 'x')
     const claim = await board.claim(job)
     const ending = await claim.consume().catch((error: unknown) => error)
     if (ending instanceof Error) expect(ending).toMatchObject({ code: 'JOBBOARD_WRITES_REFUSED' })
-    await witness.del(key(name))
-    await witness.rename(key('aside'), key(name)).catch(() => undefined)
+    await observer.del(key(name))
+    await observer.rename(key('aside'), key(name)).catch(() => undefined)
     if (ending instanceof Error) await claim.consume()
     expect(await batch.progress()).toMatchObject({ done: 1, state: 'done' })
     await takeCallback(board, 'all done')

@@ -9,7 +9,7 @@ import { jobIdFor } from '../../boards.ts'
 import { nextEvent, rejectionOf } from '../../events.ts'
 import { all, claimed, namesOn, refresh } from '../../jobs.ts'
 import { type RedisPlace, redisPlace } from './places.ts'
-import { ProxiedRedisBoard } from './scene.ts'
+import { ProxiedRedisBoard } from './proxied-board.ts'
 
 const CLAIMER = new URL('../../stopped-claimer.ts', import.meta.url)
 /** More than one script releases. */
@@ -44,15 +44,15 @@ async function performAll(board: JobBoard): Promise<{ readonly runs: number; rea
   return { runs, ends }
 }
 
-async function expectNothingLeft({ witness, key }: RedisPlace): Promise<void> {
+async function expectNothingLeft({ observer, key }: RedisPlace): Promise<void> {
   const names = ['waits', 'dependents', 'ending', 'resting', 'cancels', 'jobs', 'rows', 'order', 'held']
-  for (const name of names) expect(await witness.exists(key(name)), name).toBe(0)
+  for (const name of names) expect(await observer.exists(key(name)), name).toBe(0)
 }
 
 /** Removes a job as a release does that knows no dependencies: the jobs after it are not released. */
-async function removeSilently({ witness, key }: RedisPlace, job: Job, { entry }: { entry?: string } = {}) {
+async function removeSilently({ observer, key }: RedisPlace, job: Job, { entry }: { entry?: string } = {}) {
   const id = jobIdFor(job)
-  const removing = witness.multi().hdel(key('jobs'), id).hdel(key('rows'), id).zrem(key('order'), id)
+  const removing = observer.multi().hdel(key('jobs'), id).hdel(key('rows'), id).zrem(key('order'), id)
   removing.zrem(key('uuids'), `${job.uuid}:${id}`)
   if (entry !== undefined) removing.hset(key('trash'), id, entry)
   await removing
@@ -62,13 +62,13 @@ async function removeSilently({ witness, key }: RedisPlace, job: Job, { entry }:
 }
 
 /** Makes the board look for such jobs: it is time for that. Resolves when it has looked at all: one request looks at some of them. */
-async function lookAgain({ witness, key }: RedisPlace, board: JobBoard): Promise<void> {
+async function lookAgain({ observer, key }: RedisPlace, board: JobBoard): Promise<void> {
   const before = `${Date.now() - 61_000}:`
-  await witness.hset(key('board'), 'swept', before)
+  await observer.hset(key('board'), 'swept', before)
   const isDone = async () => {
     await refresh(board)
-    const swept = await witness.hget(key('board'), 'swept')
-    return (swept !== before && swept?.endsWith(':')) || (await witness.exists(key('dependents'))) === 0
+    const swept = await observer.hget(key('board'), 'swept')
+    return (swept !== before && swept?.endsWith(':')) || (await observer.exists(key('dependents'))) === 0
   }
   while (!(await isDone())) await new Promise(setImmediate)
 }
@@ -110,10 +110,10 @@ describe('dependencies on Redis', () => {
     await using board = await place.open()
     const first = await postAfter(board, 'first')
     const late = await postAfter(board, 'late', [first], { delay: '1h', priority: 'HIGH' })
-    const { witness, key } = place
-    expect(await witness.zscore(key('resting'), jobIdFor(late))).toBe('inf')
+    const { observer, key } = place
+    expect(await observer.zscore(key('resting'), jobIdFor(late))).toBe('inf')
     await (await board.claim(first)).consume()
-    const due = Number(await witness.zscore(key('resting'), jobIdFor(late)))
+    const due = Number(await observer.zscore(key('resting'), jobIdFor(late)))
     expect(due).toBeGreaterThan(Date.now() + 3_000_000)
     await using other = await place.openUnviewed()
     expect(await rejectionOf(other.claimNext({ timeout: 0 }))).toBeInstanceOf(Timeout)
@@ -144,26 +144,26 @@ describe('dependencies on Redis', () => {
     'an owner that dies while it releases many jobs leaves the rest to any board',
     { timeout: 60_000 },
     async () => {
-      await using scene = await ProxiedRedisBoard.set(server)
-      const { board, other, place } = scene
+      await using setup = await ProxiedRedisBoard.set(server)
+      const { board, other, place } = setup
       const first = await postAfter(board, 'first')
       await postMany(board, first)
       const claim = await board.claim(first)
       const owner = await place.ownerOf(board)
       // The board does not receive the answer, so it sends nothing more.
       const ended = nextEvent(other, 'trashed')
-      scene.proxy.mode = 'swallow-replies'
+      setup.proxy.mode = 'swallow-replies'
       claim.trash({ reason: 'it broke' }).catch(() => undefined)
       await ended
-      await place.witness.del(place.key(`owner:${owner}`))
+      await place.observer.del(place.key(`owner:${owner}`))
       const left = await all(other.jobs({ ensureFresh: true }))
       expect(await rejectionOf(other.claimNext({ timeout: 0 }))).toBeInstanceOf(Timeout)
       expect(new Set(await Promise.all(left.map((job) => job.wait())))).toEqual(new Set(['TRASHED']))
       const [, second] = await all(other.trashed())
       expect(second?.reason).toContain(`job ${first.uuid} (first), on which it depends, is in the trash: it broke`)
       await expectNothingLeft(place)
-      scene.proxy.mode = 'pass'
-      scene.proxy.resetAll()
+      setup.proxy.mode = 'pass'
+      setup.proxy.resetAll()
     },
   )
 
@@ -173,14 +173,14 @@ describe('dependencies on Redis', () => {
       timeout: 60_000,
     },
     async () => {
-      await using scene = await ProxiedRedisBoard.set(server)
-      const { board, other, place } = scene
+      await using setup = await ProxiedRedisBoard.set(server)
+      const { board, other, place } = setup
       const first = await postAfter(board, 'first')
       await postMany(board, first)
       const last = await postAfter(board, 'last', [first])
       const claim = await board.claim(first)
       const ended = nextEvent(other, 'consumed')
-      scene.proxy.mode = 'swallow-replies'
+      setup.proxy.mode = 'swallow-replies'
       claim.consume().catch(() => undefined)
       await ended
       await other.cancel(await other.find(last.ref))
@@ -190,36 +190,36 @@ describe('dependencies on Redis', () => {
       await refresh(other)
       expect(await performAll(other)).toEqual({ runs: MANY, ends: new Set(['consumed']) })
       await expectNothingLeft(place)
-      scene.proxy.mode = 'pass'
-      scene.proxy.resetAll()
+      setup.proxy.mode = 'pass'
+      setup.proxy.resetAll()
     },
   )
 
   variant('an owner that is killed leaves the jobs after its job waiting, until the next owner ends it', async () => {
     await using place = await redisPlace(server)
-    await using heir = await place.open({ who: 'heir' })
-    const first = await postAfter(heir, 'first')
-    const second = await postAfter(heir, 'second', [first])
+    await using nextOwner = await place.open({ who: 'next-owner' })
+    const first = await postAfter(nextOwner, 'first')
+    const second = await postAfter(nextOwner, 'second', [first])
     await using owner = await startNode(CLAIMER, [`${place.uri}&ttl=1s`])
     await owner.says('claimed')
-    await refresh(heir)
-    const abandoned = nextEvent(heir, 'abandoned')
+    await refresh(nextOwner)
+    const abandoned = nextEvent(nextOwner, 'abandoned')
     owner.signal('SIGKILL')
     await abandoned
-    expect(await rejectionOf(heir.claim(second))).toBeInstanceOf(Unclaimable)
-    const claim = await heir.claim(first)
+    expect(await rejectionOf(nextOwner.claim(second))).toBeInstanceOf(Unclaimable)
+    const claim = await nextOwner.claim(first)
     expect(claim.run).toBe(2)
     await claim.consume()
-    await (await heir.claim(second)).consume()
+    await (await nextOwner.claim(second)).consume()
     await expectNothingLeft(place)
   })
 
   test('a post of which the answer is lost waits, also where the other job has ended before it is found out', async () => {
     for (const how of ['consume', 'trash'] as const) {
-      await using scene = await ProxiedRedisBoard.set(server)
-      const { board, other, place, proxy } = scene
+      await using setup = await ProxiedRedisBoard.set(server)
+      const { board, other, place, proxy } = setup
       const first = await postAfter(board, 'first')
-      const { acting } = await scene.doneUnheard(() => postAfter(board, 'second', [first]))
+      const { acting } = await setup.doneUnheard(() => postAfter(board, 'second', [first]))
       await (await other.claim(await other.find(first.ref)))[how]()
       proxy.mode = 'pass'
       proxy.resetAll()
@@ -230,12 +230,12 @@ describe('dependencies on Redis', () => {
   })
 
   test('a post that is refused because the other job has ended is done, once, also where that answer is lost', async () => {
-    await using scene = await ProxiedRedisBoard.set(server)
-    const { board, other, place, proxy } = scene
+    await using setup = await ProxiedRedisBoard.set(server)
+    const { board, other, place, proxy } = setup
     const first = await postAfter(board, 'first')
     await (await other.claim(await other.find(first.ref))).consume()
     // The reference names a job that has left: the post is refused, and only then the history is asked.
-    const { acting } = await scene.doneUnheard(() => board.post('flow', {}, { name: 'second', after: [first.ref] }))
+    const { acting } = await setup.doneUnheard(() => board.post('flow', {}, { name: 'second', after: [first.ref] }))
     proxy.mode = 'pass'
     proxy.resetAll()
     await acting
@@ -312,7 +312,7 @@ describe('damaged dependencies', () => {
       const first = await postAfter(board, 'first')
       const second = await postAfter(board, 'second', [first])
       const third = await postAfter(board, 'third', [first])
-      await place.witness.hset(place.key('waits'), jobIdFor(second), value)
+      await place.observer.hset(place.key('waits'), jobIdFor(second), value)
       await (await board.claim(first)).consume()
       await (await board.claim(third)).consume()
       expect(errors).toEqual([expect.stringContaining(`the field ${jobIdFor(second)} of ${place.key('waits')}`)])
@@ -326,7 +326,7 @@ describe('damaged dependencies', () => {
   test('a member of the dependents that names no job is removed', async () => {
     await using place = await redisPlace(server)
     await using board = await place.open()
-    await place.witness.zadd(place.key('dependents'), 0, 'x', 0, 'a:b', 0, ':')
+    await place.observer.zadd(place.key('dependents'), 0, 'x', 0, 'a:b', 0, ':')
     await refresh(board)
     await board.post('flow', {}, { name: 'job' })
     await (await claimed(board, 'job')).consume()

@@ -16,8 +16,8 @@ beforeAll(async () => {
 afterAll(() => server.stop())
 
 /** How many clients receive the changes of the board. */
-async function subscribers({ witness, key }: RedisPlace, channel = key('changes')): Promise<number> {
-  const [, count] = (await witness.pubsub('NUMSUB', channel)) as [string, number]
+async function subscribers({ observer, key }: RedisPlace, channel = key('changes')): Promise<number> {
+  const [, count] = (await observer.pubsub('NUMSUB', channel)) as [string, number]
   return Number(count)
 }
 
@@ -32,7 +32,7 @@ test('a board that is not viewed any more receives nothing, and has one connecti
   await using board = await place.openUnviewed()
   const states = statesOf(board)
   const connections = async () =>
-    String(await place.witness.client('LIST'))
+    String(await place.observer.client('LIST'))
       .split('\n')
       .filter((line) => line.includes('name=jobboard')).length
   const alone = await connections()
@@ -53,9 +53,9 @@ test('a board that is not viewed any more receives nothing, and has one connecti
 test('a user without the right to unsubscribe keeps its connection', async () => {
   await using place = await redisPlace(server)
   const rights = '+@hash +@sortedset +@list +@scripting +del +exists +pexpire +time +publish +subscribe +ping +info'
-  const { witness, prefix } = place
+  const { observer, prefix } = place
   const who = ['ACL', 'SETUSER', 'silent', 'on', '>x', 'resetkeys', 'resetchannels'] as const
-  await witness.call(...who, `~{${prefix}}:*`, `&{${prefix}}:*`, '-@all', ...rights.split(' '))
+  await observer.call(...who, `~{${prefix}}:*`, `&{${prefix}}:*`, '-@all', ...rights.split(' '))
   await using board = await openBoard(place.uri.replace('redis://', 'redis://silent:x@'))
   await using worker = await place.open()
   const states = statesOf(board)
@@ -72,9 +72,9 @@ test('a user without the right to unsubscribe keeps its connection', async () =>
 test('a user without the right to subscribe keeps its connection, and posts', async () => {
   await using place = await redisPlace(server)
   const rights = '+@hash +@sortedset +@list +@scripting +del +exists +pexpire +time +publish +ping +info'
-  const { witness, prefix } = place
+  const { observer, prefix } = place
   const who = ['ACL', 'SETUSER', 'deaf', 'on', '>x', 'resetkeys', 'resetchannels'] as const
-  await witness.call(...who, `~{${prefix}}:*`, `&{${prefix}}:*`, '-@all', ...rights.split(' '))
+  await observer.call(...who, `~{${prefix}}:*`, `&{${prefix}}:*`, '-@all', ...rights.split(' '))
   await using board = await openBoard(place.uri.replace('redis://', 'redis://deaf:x@'))
   const states = statesOf(board)
   const failed = nextEvent(board, 'error')
@@ -115,18 +115,18 @@ test('what others publish on the channel of an owner ends no wait', async () => 
     hasEnded = true
   })
   const otherEnded = other.wait()
-  await vi.waitFor(async () => expect(await place.witness.hlen(place.key('followers'))).toBe(2), 60_000)
+  await vi.waitFor(async () => expect(await place.observer.hlen(place.key('followers'))).toBe(2), 60_000)
   expect(await subscribers(place, channel)).toBe(1)
-  const version = Number(await place.witness.hget(place.key('board'), 'version')) + 5
+  const version = Number(await place.observer.hget(place.key('board'), 'version')) + 5
   const forged = Buffer.from(encode([version, [`D${jobIdFor(job)}`]], 'msgpack'))
   for (const message of [forged, Buffer.concat([Buffer.alloc(40, '0'), forged]), Buffer.from([0xc1]), Buffer.from('')])
-    await place.witness.publish(channel, message)
+    await place.observer.publish(channel, message)
   await (await worker.claim(other)).consume()
   expect(await otherEnded).toBe('COMPLETE')
   expect({ hasEnded, state: job.state }).toEqual({ hasEnded: false, state: 'UNCLAIMED' })
   await (await worker.claim(job)).consume()
   expect(await ended).toBe('COMPLETE')
-  expect(await place.witness.exists(place.key('followers'))).toBe(0)
+  expect(await place.observer.exists(place.key('followers'))).toBe(0)
 })
 
 test('a full memory lets jobs be found by reference, and be waited for', async () => {
@@ -136,7 +136,7 @@ test('a full memory lets jobs be found by reference, and be waited for', async (
   await using worker = await place.open()
   const job = await board.post('flow', {}, { name: 'job' })
   await using late = await place.openUnviewed()
-  await place.witness.config('SET', 'maxmemory', '1')
+  await place.observer.config('SET', 'maxmemory', '1')
   const found = await late.find(job.ref)
   expect(found).toMatchObject({ name: 'job', state: 'UNCLAIMED' })
   const ended = found.wait()

@@ -15,13 +15,13 @@ afterAll(() => server.stop())
 const YEARS = { rate: { limit: 1, per: '36525d' } } as const
 
 /** Resolves when some owner has swept since the call. */
-async function whenSwept({ witness, key }: RedisPlace): Promise<void> {
-  await witness.hdel(key('board'), 'limits-swept')
-  while ((await witness.hget(key('board'), 'limits-swept')) === null);
+async function whenSwept({ observer, key }: RedisPlace): Promise<void> {
+  await observer.hdel(key('board'), 'limits-swept')
+  while ((await observer.hget(key('board'), 'limits-swept')) === null);
 }
 
-async function keysIn({ witness, key }: RedisPlace): Promise<string[]> {
-  return (await witness.zrange(key('rates'), 0, -1)).sort()
+async function keysIn({ observer, key }: RedisPlace): Promise<string[]> {
+  return (await observer.zrange(key('rates'), 0, -1)).sort()
 }
 
 test('times that have passed, and those of keys that no limit concerns, are removed; others stay', async () => {
@@ -33,7 +33,7 @@ test('times that have passed, and those of keys that no limit concerns, are remo
   await board.limits.set('tenant/7', YEARS)
   // Those that have passed are removed by the sweep alone.
   for (let number = 0; number < 40; number += 1)
-    await place.witness.zadd(place.key('rates'), 1, fieldName(`old/${number}`))
+    await place.observer.zadd(place.key('rates'), 1, fieldName(`old/${number}`))
   for (const key of ['quick/1', 'tenant/7', 'tenant/8', long]) await board.limits.take(key)
   await whenSwept(place)
   const kept = [fieldName('tenant/7'), fieldName('tenant/8'), fieldName(long)]
@@ -61,7 +61,7 @@ test('a limit whose name is a hash may concern any key', async () => {
 test('a key of another type keeps no owner from living', async () => {
   await using place = await redisPlace(server, { parameters: '&ttl=1s' })
   await using board = await place.open()
-  await place.witness.set(place.key('rates'), 'x')
+  await place.observer.set(place.key('rates'), 'x')
   await whenSwept(place)
   const job = await board.post('work', {})
   expect((await board.claim(job)).run).toBe(1)

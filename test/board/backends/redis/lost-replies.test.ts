@@ -13,7 +13,7 @@ import { openReplacing, replaceUnheard } from '../../lost-replacement.ts'
 import { takeUnheard } from '../../lost-tokens.ts'
 import { claimOn, OPERATIONS } from './operations.ts'
 import { redisPlace } from './places.ts'
-import { ProxiedRedisBoard, waitForStableConnection } from './scene.ts'
+import { ProxiedRedisBoard, waitForStableConnection } from './proxied-board.ts'
 
 /** After how many more requests the connection breaks again. */
 const CUTS = [1, 2, 3, 4, 5]
@@ -27,70 +27,70 @@ afterAll(() => server.stop())
 describe('a connection that breaks', () => {
   describe.each(OPERATIONS)('in $name', (operation) => {
     test('after it was done: the result is what it would have been, and nothing is done twice', async () => {
-      await using scene = await ProxiedRedisBoard.set(server)
-      const act = await operation.ready(scene)
-      const history = recordEvents(scene.other)
-      const { acting } = await scene.doneUnheard(act)
-      scene.proxy.mode = 'pass'
-      scene.proxy.resetAll()
-      await operation.check(scene, await acting)
-      await refresh(scene.other)
+      await using setup = await ProxiedRedisBoard.set(server)
+      const act = await operation.ready(setup)
+      const history = recordEvents(setup.other)
+      const { acting } = await setup.doneUnheard(act)
+      setup.proxy.mode = 'pass'
+      setup.proxy.resetAll()
+      await operation.check(setup, await acting)
+      await refresh(setup.other)
       expect(history.filter((told) => told === 'posted job').length).toBeLessThanOrEqual(1)
-      expect(scene.errors).toEqual([])
+      expect(setup.errors).toEqual([])
     })
 
     test('before it arrived: it is done after all, once', async () => {
-      await using scene = await ProxiedRedisBoard.set(server)
-      const act = await operation.ready(scene)
-      scene.proxy.mode = 'blackhole'
-      const sent = scene.proxy.nextRequest()
+      await using setup = await ProxiedRedisBoard.set(server)
+      const act = await operation.ready(setup)
+      setup.proxy.mode = 'blackhole'
+      const sent = setup.proxy.nextRequest()
       const acting = act()
       await sent
-      scene.proxy.mode = 'pass'
-      scene.proxy.resetAll()
-      await operation.check(scene, await acting)
-      expect(scene.errors).toEqual([])
+      setup.proxy.mode = 'pass'
+      setup.proxy.resetAll()
+      await operation.check(setup, await acting)
+      expect(setup.errors).toEqual([])
     })
 
     test('while there is no connection: it is done when there is one', async () => {
-      await using scene = await ProxiedRedisBoard.set(server)
-      const act = await operation.ready(scene)
-      const away = nextEvent(scene.board, 'state', ({ state }) => state === 'disconnected')
-      scene.proxy.mode = 'refuse'
-      scene.proxy.resetAll()
+      await using setup = await ProxiedRedisBoard.set(server)
+      const act = await operation.ready(setup)
+      const away = nextEvent(setup.board, 'state', ({ state }) => state === 'disconnected')
+      setup.proxy.mode = 'refuse'
+      setup.proxy.resetAll()
       await away
       const acting = act()
-      scene.proxy.mode = 'pass'
-      await operation.check(scene, await acting)
+      setup.proxy.mode = 'pass'
+      await operation.check(setup, await acting)
     })
 
     variant.each(CUTS)('and breaks again after %d more requests while it is being found out', async (cut) => {
-      await using scene = await ProxiedRedisBoard.set(server)
-      const { acting } = await scene.doneUnheard(await operation.ready(scene))
+      await using setup = await ProxiedRedisBoard.set(server)
+      const { acting } = await setup.doneUnheard(await operation.ready(setup))
       let over = false
       const cutting = async () => {
-        for (let request = 0; request < cut; request++) await scene.proxy.nextRequest()
-        if (!over) scene.proxy.resetAll()
+        for (let request = 0; request < cut; request++) await setup.proxy.nextRequest()
+        if (!over) setup.proxy.resetAll()
       }
-      scene.proxy.mode = 'pass'
-      scene.proxy.resetAll()
+      setup.proxy.mode = 'pass'
+      setup.proxy.resetAll()
       void cutting()
       const result = await acting
       over = true
-      await waitForStableConnection(scene.board)
-      await operation.check(scene, result)
+      await waitForStableConnection(setup.board)
+      await operation.check(setup, result)
     })
 
     test('and whose session ends before it can be found out: the outcome is unknown, and the error says so', async () => {
-      await using scene = await ProxiedRedisBoard.set(server)
-      const { board, place, proxy } = scene
-      const act = await operation.ready(scene)
+      await using setup = await ProxiedRedisBoard.set(server)
+      const { board, place, proxy } = setup
+      const act = await operation.ready(setup)
       const owner = await place.ownerOf(board)
-      const { acting } = await scene.doneUnheard(act)
+      const { acting } = await setup.doneUnheard(act)
       const reborn = nextSession(board)
       proxy.mode = 'refuse'
       proxy.resetAll()
-      await place.witness.del(place.key(`owner:${owner}`))
+      await place.observer.del(place.key(`owner:${owner}`))
       proxy.mode = 'pass'
       const failure = await rejectionOf(acting)
       expect(failure).toBeInstanceOf(OutcomeUnknown)
@@ -98,15 +98,15 @@ describe('a connection that breaks', () => {
       await reborn
       await waitForStableConnection(board)
       // What the former owner held is free.
-      expect(await place.witness.exists(place.key('held'))).toBe(operation.name.includes('runs') ? 1 : 0)
-      expect(await namesOn(scene.other)).toEqual(await namesOn(board))
+      expect(await place.observer.exists(place.key('held'))).toBe(operation.name.includes('runs') ? 1 : 0)
+      expect(await namesOn(setup.other)).toEqual(await namesOn(board))
     })
   })
 
   test('after it was done, and Redis takes no writes when it is asked again: it is known to be done, and asked no more', async () => {
-    await using scene = await ProxiedRedisBoard.set(server)
-    const { board, other, place, proxy } = scene
-    const { acting } = await scene.doneUnheard(() => board.post('flow', {}, { name: 'first' }))
+    await using setup = await ProxiedRedisBoard.set(server)
+    const { board, other, place, proxy } = setup
+    const { acting } = await setup.doneUnheard(() => board.post('flow', {}, { name: 'first' }))
     const asked = createDeferred()
     // The look has been answered by then: it is the batch that is refused.
     const back = new Promise<void>((resolve) => {
@@ -121,12 +121,12 @@ describe('a connection that breaks', () => {
     proxy.resetAll()
     await back
     try {
-      await place.witness.config('SET', 'min-replicas-to-write', '1')
+      await place.observer.config('SET', 'min-replicas-to-write', '1')
       proxy.manner = {}
       asked.resolve()
       expect(await acting).toMatchObject({ name: 'first' })
     } finally {
-      await place.witness.config('SET', 'min-replicas-to-write', '0')
+      await place.observer.config('SET', 'min-replicas-to-write', '0')
     }
     await waitForStableConnection(board)
     const second = await board.post('flow', {}, { name: 'second' })
@@ -147,7 +147,7 @@ describe('a connection that breaks', () => {
     proxy.resetAll()
     expect(await replacing).toMatchObject({ created: false, because: 'waiting', replaced: true, uuid })
     const [id = ''] = await place.jobIds()
-    expect(await place.witness.hget(place.key('rows'), id)).toMatch(/^1:/)
+    expect(await place.observer.hget(place.key('rows'), id)).toMatch(/^1:/)
     const [claim] = await other.claimNext()
     expect(claim.job.details.store).toEqual({ n: 2 })
     await claim.consume()
@@ -155,8 +155,8 @@ describe('a connection that breaks', () => {
   })
 
   test('tokens whose answer is lost are taken once', async () => {
-    await using scene = await ProxiedRedisBoard.set(server)
-    const { board, other, proxy } = scene
+    await using setup = await ProxiedRedisBoard.set(server)
+    const { board, other, proxy } = setup
     const loseAnswers = () => {
       proxy.mode = 'swallow-replies'
     }
@@ -168,8 +168,8 @@ describe('a connection that breaks', () => {
 
   test('a job that was done by others before the answer to its post was found out is known to be done', async () => {
     for (const settle of ['consume', 'trash'] as const) {
-      await using scene = await ProxiedRedisBoard.set(server)
-      const { board, other, proxy } = scene
+      await using setup = await ProxiedRedisBoard.set(server)
+      const { board, other, proxy } = setup
       proxy.mode = 'swallow-replies'
       const posting = board.post('flow', {}, { name: 'job' })
       const [claim] = await other.claimNext()
@@ -184,8 +184,8 @@ describe('a connection that breaks', () => {
   })
 
   test("a claim of another, while one's own was on its way, is a claim that was refused", async () => {
-    await using scene = await ProxiedRedisBoard.set(server)
-    const { board, other, proxy } = scene
+    await using setup = await ProxiedRedisBoard.set(server)
+    const { board, other, proxy } = setup
     const job = await board.post('flow', {}, { name: 'job' })
     const seen = await other.find(job.uuid)
     proxy.mode = 'blackhole'
@@ -201,8 +201,8 @@ describe('a connection that breaks', () => {
 
   test('a settle that was never sent when the session ended is a claim lost, and changes nothing', async () => {
     for (const settle of ['consume', 'abandon', 'trash'] as const) {
-      await using scene = await ProxiedRedisBoard.set(server)
-      const { board, other, place, proxy } = scene
+      await using setup = await ProxiedRedisBoard.set(server)
+      const { board, other, place, proxy } = setup
       const claim = await claimOn(board)
       const owner = await place.ownerOf(board)
       const [lost, reborn] = [whenLost(claim), nextSession(board)]
@@ -212,7 +212,7 @@ describe('a connection that breaks', () => {
       await away
       expect(claim.lost.aborted).toBe(false)
       const settling = rejectionOf(claim[settle]())
-      await place.witness.del(place.key(`owner:${owner}`))
+      await place.observer.del(place.key(`owner:${owner}`))
       proxy.mode = 'pass'
       expect(await settling).toBeInstanceOf(ClaimLost)
       expect(await lost).toBeInstanceOf(ClaimLost)

@@ -3,16 +3,16 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { OwnerLease } from '../../../../src/board/backends/lease.ts'
 import { assertServer } from '../../../../src/board/backends/redis/store/connection.ts'
 import { toErrorKind, writesRefusedError } from '../../../../src/board/backends/redis/store/errors.ts'
-import { fieldName, Layout, toOrder } from '../../../../src/board/backends/redis/store/layout.ts'
+import { fieldName, RedisLayout, toOrder } from '../../../../src/board/backends/redis/store/layout.ts'
 import { IncompatibleVersion, InvalidArgument } from '../../../../src/core/errors.ts'
 import { systemClock } from '../../../../src/core/time.ts'
 
 test('all keys of a board have one hash tag, and those of two boards are not alike', () => {
-  const [one, other] = [new Layout('a'), new Layout('a:jobs')]
+  const [one, other] = [new RedisLayout('a'), new RedisLayout('a:jobs')]
   expect(one.keys('id').every((key) => key.startsWith('{a}:'))).toBe(true)
   expect(one.keys('id')).toHaveLength(34)
   expect(new Set([...one.keys('id'), ...other.keys('id'), one.channel, other.channel]).size).toBe(70)
-  for (const prefix of ['', 'a}b', '{', 'a b']) expect(() => new Layout(prefix)).toThrow(InvalidArgument)
+  for (const prefix of ['', 'a}b', '{', 'a b']) expect(() => new RedisLayout(prefix)).toThrow(InvalidArgument)
 })
 
 test('names of fields are as different as the names', () => {

@@ -3,14 +3,14 @@ import { expect } from 'vitest'
 import type { Batch, Claim, Job, JobBoard } from '../../../../src/board/index.ts'
 import { all, claimed, namesOn, refresh } from '../../jobs.ts'
 import { checkWritten, writeOn } from '../../records.ts'
-import type { ProxiedRedisBoard } from './scene.ts'
+import type { ProxiedRedisBoard } from './proxied-board.ts'
 
 export interface Operation {
   readonly name: string
   /** What is named in the error when nobody knows what became of it. */
   readonly says: RegExp
-  ready(scene: ProxiedRedisBoard): Promise<() => Promise<unknown>>
-  check(scene: ProxiedRedisBoard, result: unknown): Promise<void>
+  ready(setup: ProxiedRedisBoard): Promise<() => Promise<unknown>>
+  check(setup: ProxiedRedisBoard, result: unknown): Promise<void>
 }
 
 export async function claimOn(board: JobBoard): Promise<Claim> {
@@ -25,12 +25,12 @@ async function trashedOn(board: JobBoard) {
 }
 
 /** Nothing of the job is left but for what is named: everything that it held is free. */
-async function leaves(scene: ProxiedRedisBoard, left: Partial<Record<'jobs' | 'trash', number>> = {}): Promise<void> {
-  const { place } = scene
+async function leaves(setup: ProxiedRedisBoard, left: Partial<Record<'jobs' | 'trash', number>> = {}): Promise<void> {
+  const { place } = setup
   expect(await place.jobIds()).toHaveLength(left.jobs ?? 0)
   expect(await place.trashIds()).toHaveLength(left.trash ?? 0)
   for (const key of ['held', 'granted', 'exclusive', 'shared', 'cancels', 'waits', 'dependents', 'ending', 'members'])
-    expect(await place.witness.exists(place.key(key)), key).toBe(0)
+    expect(await place.observer.exists(place.key(key)), key).toBe(0)
 }
 
 const ENDED = { flow: 'flow', name: 'ended' }
@@ -64,25 +64,25 @@ export const OPERATIONS: readonly Operation[] = [
       async ({ board }) =>
       () =>
         board.post('flow', { n: 1 }, { name: 'job' }),
-    check: async (scene, result) => {
+    check: async (setup, result) => {
       const job = result as Job
-      expect(await scene.place.jobIds()).toHaveLength(1)
+      expect(await setup.place.jobIds()).toHaveLength(1)
       expect(job).toMatchObject({ name: 'job', state: 'UNCLAIMED' })
-      expect((await scene.other.find(job.uuid)).uuid).toBe(job.uuid)
-      const claim = await scene.board.claim(job)
+      expect((await setup.other.find(job.uuid)).uuid).toBe(job.uuid)
+      const claim = await setup.board.claim(job)
       expect(claim.run).toBe(1)
       await claim.consume()
       expect(job.state).toBe('COMPLETE')
-      await leaves(scene)
+      await leaves(setup)
     },
   },
   {
     name: 'write of a record with a post',
     says: /^change of counter a/,
     ready: ({ board }) => writeOn(board),
-    check: async (scene, result) => {
-      expect(await scene.place.jobIds()).toHaveLength(1)
-      await checkWritten(scene.board, result)
+    check: async (setup, result) => {
+      expect(await setup.place.jobIds()).toHaveLength(1)
+      await checkWritten(setup.board, result)
     },
   },
   {
@@ -92,11 +92,11 @@ export const OPERATIONS: readonly Operation[] = [
       async ({ board }) =>
       () =>
         board.post('flow', {}, { name: 'job', key: 'one' }),
-    check: async (scene, result) => {
+    check: async (setup, result) => {
       expect(result).toMatchObject({ created: true })
-      expect(await scene.other.post('flow', {}, { key: 'one' })).toMatchObject({ created: false })
-      await (await scene.board.claimNext())[0].consume()
-      await leaves(scene)
+      expect(await setup.other.post('flow', {}, { key: 'one' })).toMatchObject({ created: false })
+      await (await setup.board.claimNext())[0].consume()
+      await leaves(setup)
     },
   },
   {
@@ -106,14 +106,14 @@ export const OPERATIONS: readonly Operation[] = [
       const job = await board.post('flow', {}, { name: 'job', resources: { shared: ['disk'] } })
       return () => board.claim(job)
     },
-    check: async (scene, result) => {
+    check: async (setup, result) => {
       const claim = result as Claim
       expect(claim).toMatchObject({ who: 'board', run: 1 })
       expect(claim.lost.aborted).toBe(false)
-      expect(await scene.other.findOwner(await scene.other.find(claim.job.uuid))).toBe('board')
-      expect(await scene.place.witness.hgetall(scene.place.key('shared'))).toMatchObject({ '["disk"]': '1' })
+      expect(await setup.other.findOwner(await setup.other.find(claim.job.uuid))).toBe('board')
+      expect(await setup.place.observer.hgetall(setup.place.key('shared'))).toMatchObject({ '["disk"]': '1' })
       await claim.consume()
-      await leaves(scene)
+      await leaves(setup)
     },
   },
   {
@@ -123,9 +123,9 @@ export const OPERATIONS: readonly Operation[] = [
       const claim = await claimOn(board)
       return () => claim.consume()
     },
-    check: async (scene) => {
-      expect(await namesOn(scene.board)).toEqual([])
-      await leaves(scene)
+    check: async (setup) => {
+      expect(await namesOn(setup.board)).toEqual([])
+      await leaves(setup)
     },
   },
   {
@@ -135,11 +135,11 @@ export const OPERATIONS: readonly Operation[] = [
       const first = await board.post('flow', {}, { name: 'first' })
       return () => board.post('flow', {}, { name: 'job', after: [first] })
     },
-    check: async (scene, result) => {
-      expect(await scene.place.witness.hlen(scene.place.key('waits'))).toBe(1)
-      await (await claimed(scene.other, 'first')).consume()
-      await (await scene.board.claim(result as Job)).consume()
-      await leaves(scene)
+    check: async (setup, result) => {
+      expect(await setup.place.observer.hlen(setup.place.key('waits'))).toBe(1)
+      await (await claimed(setup.other, 'first')).consume()
+      await (await setup.board.claim(result as Job)).consume()
+      await leaves(setup)
     },
   },
   {
@@ -150,10 +150,10 @@ export const OPERATIONS: readonly Operation[] = [
       await board.post('flow', {}, { name: 'after', after: [claim.job] })
       return () => claim.consume()
     },
-    check: async (scene) => {
-      await (await claimed(scene.other, 'after')).consume()
-      expect((await scene.board.history()).map(({ name }) => name)).toEqual(['after', 'job'])
-      await leaves(scene)
+    check: async (setup) => {
+      await (await claimed(setup.other, 'after')).consume()
+      expect((await setup.board.history()).map(({ name }) => name)).toEqual(['after', 'job'])
+      await leaves(setup)
     },
   },
   {
@@ -167,11 +167,11 @@ export const OPERATIONS: readonly Operation[] = [
         return after
       }
     },
-    check: async (scene, result) => {
+    check: async (setup, result) => {
       // No process claims here: the repeated answer names the doomed job to the process that trashed the other job.
       expect(await (result as Job).wait()).toBe('TRASHED')
-      expect((await scene.board.history()).map(({ name }) => name)).toEqual(['after', 'job'])
-      await leaves(scene, { trash: 2 })
+      expect((await setup.board.history()).map(({ name }) => name)).toEqual(['after', 'job'])
+      await leaves(setup, { trash: 2 })
     },
   },
   {
@@ -181,9 +181,9 @@ export const OPERATIONS: readonly Operation[] = [
       async ({ board }) =>
       () =>
         board.batch({ name: 'import' }),
-    check: async (scene, result) => {
-      expect(await scene.board.batches()).toHaveLength(1)
-      expect(await (await scene.other.findBatch((result as Batch).uuid)).seal()).toMatchObject({ state: 'done' })
+    check: async (setup, result) => {
+      expect(await setup.board.batches()).toHaveLength(1)
+      expect(await (await setup.other.findBatch((result as Batch).uuid)).seal()).toMatchObject({ state: 'done' })
     },
   },
   {
@@ -193,13 +193,13 @@ export const OPERATIONS: readonly Operation[] = [
       const batch = await board.batch({ name: 'import' })
       return () => batch.post('flow', {}, { name: 'job' })
     },
-    check: async (scene, result) => {
+    check: async (setup, result) => {
       const { batch } = result as Job
-      const counting = await scene.other.findBatch(batch ?? '')
+      const counting = await setup.other.findBatch(batch ?? '')
       expect(await counting.seal()).toMatchObject({ total: 1, open: 1, state: 'running' })
-      await (await scene.board.claim(result as Job)).consume()
+      await (await setup.board.claim(result as Job)).consume()
       expect(await counting.progress()).toMatchObject({ total: 1, done: 1, state: 'done' })
-      await leaves(scene)
+      await leaves(setup)
     },
   },
   {
@@ -209,9 +209,9 @@ export const OPERATIONS: readonly Operation[] = [
       const claim = await lastOfBatch(board)
       return () => claim.consume()
     },
-    check: async (scene) => {
-      await checkEnded(scene, { total: 1, done: 1, failed: 0 })
-      await leaves(scene)
+    check: async (setup) => {
+      await checkEnded(setup, { total: 1, done: 1, failed: 0 })
+      await leaves(setup)
     },
   },
   {
@@ -221,9 +221,9 @@ export const OPERATIONS: readonly Operation[] = [
       const claim = await lastOfBatch(board)
       return () => claim.trash({ reason: 'why' })
     },
-    check: async (scene) => {
-      await checkEnded(scene, { total: 1, done: 0, failed: 1 })
-      await leaves(scene, { trash: 1 })
+    check: async (setup) => {
+      await checkEnded(setup, { total: 1, done: 0, failed: 1 })
+      await leaves(setup, { trash: 1 })
     },
   },
   {
@@ -233,7 +233,7 @@ export const OPERATIONS: readonly Operation[] = [
       const batch = await board.batch({ name: 'import', onDone: ENDED })
       return () => batch.seal()
     },
-    check: (scene) => checkEnded(scene, { total: 0, done: 0, failed: 0 }),
+    check: (setup) => checkEnded(setup, { total: 0, done: 0, failed: 0 }),
   },
   {
     name: 'restore of a job of a batch',
@@ -244,11 +244,11 @@ export const OPERATIONS: readonly Operation[] = [
       const [trashed] = await all(board.trashed())
       return async () => trashed && board.restore(trashed)
     },
-    check: async (scene) => {
-      expect((await scene.other.batches())[0]).toMatchObject({ open: 1, failed: 0, generation: 2 })
-      await (await claimed(scene.other, 'job')).consume()
-      await checkEnded(scene, { total: 1, done: 1, failed: 0, generation: 2 })
-      await leaves(scene)
+    check: async (setup) => {
+      expect((await setup.other.batches())[0]).toMatchObject({ open: 1, failed: 0, generation: 2 })
+      await (await claimed(setup.other, 'job')).consume()
+      await checkEnded(setup, { total: 1, done: 1, failed: 0, generation: 2 })
+      await leaves(setup)
     },
   },
   {
@@ -258,10 +258,10 @@ export const OPERATIONS: readonly Operation[] = [
       const claim = await claimOn(board)
       return () => claim.abandon({ reason: 'tried' })
     },
-    check: async (scene) => {
-      expect(await namesOn(scene.board, { onlyUnclaimed: true })).toEqual(['job'])
-      await leaves(scene, { jobs: 1 })
-      const [claim] = await scene.board.claimNext()
+    check: async (setup) => {
+      expect(await namesOn(setup.board, { onlyUnclaimed: true })).toEqual(['job'])
+      await leaves(setup, { jobs: 1 })
+      const [claim] = await setup.board.claimNext()
       expect(claim.run).toBe(2)
       expect(claim.job.attempts).toMatchObject([{ ended: 'returned', reason: 'tried' }, { who: 'board' }])
       await claim.consume()
@@ -274,10 +274,10 @@ export const OPERATIONS: readonly Operation[] = [
       const claim = await claimOn(board)
       return () => claim.trash({ reason: 'why' })
     },
-    check: async (scene) => {
-      expect(await namesOn(scene.board)).toEqual([])
-      await leaves(scene, { trash: 1 })
-      expect((await all(scene.board.trashed())).map(({ reason }) => reason)).toEqual(['why'])
+    check: async (setup) => {
+      expect(await namesOn(setup.board)).toEqual([])
+      await leaves(setup, { trash: 1 })
+      expect((await all(setup.board.trashed())).map(({ reason }) => reason)).toEqual(['why'])
     },
   },
   {
@@ -287,9 +287,9 @@ export const OPERATIONS: readonly Operation[] = [
       const job = await board.post('flow', {}, { name: 'job' })
       return () => board.cancel(job, { reason: 'why' })
     },
-    check: async (scene) => {
-      await leaves(scene, { trash: 1 })
-      expect((await all(scene.board.trashed())).map(({ reason }) => reason)).toEqual(['cancelled by board: why'])
+    check: async (setup) => {
+      await leaves(setup, { trash: 1 })
+      expect((await all(setup.board.trashed())).map(({ reason }) => reason)).toEqual(['cancelled by board: why'])
     },
   },
   {
@@ -300,13 +300,13 @@ export const OPERATIONS: readonly Operation[] = [
       const job = await board.find(claim.job.uuid)
       return () => board.cancel(job, { reason: 'why' })
     },
-    check: async (scene) => {
-      await refresh(scene.other)
-      const { place } = scene
-      expect(await place.witness.hlen(place.key('cancels'))).toBe(1)
-      const [job] = await all(scene.other.jobs())
-      if (job) await scene.other.trash(job, { reason: 'given up' })
-      await leaves(scene, { trash: 1 })
+    check: async (setup) => {
+      await refresh(setup.other)
+      const { place } = setup
+      expect(await place.observer.hlen(place.key('cancels'))).toBe(1)
+      const [job] = await all(setup.other.jobs())
+      if (job) await setup.other.trash(job, { reason: 'given up' })
+      await leaves(setup, { trash: 1 })
     },
   },
   {
@@ -329,9 +329,9 @@ export const OPERATIONS: readonly Operation[] = [
       const trashed = await trashedOn(board)
       return () => board.restore(trashed)
     },
-    check: async (scene) => {
-      expect(await namesOn(scene.board)).toEqual(['job'])
-      await leaves(scene, { jobs: 1 })
+    check: async (setup) => {
+      expect(await namesOn(setup.board)).toEqual(['job'])
+      await leaves(setup, { jobs: 1 })
     },
   },
   {
@@ -341,7 +341,7 @@ export const OPERATIONS: readonly Operation[] = [
       const trashed = await trashedOn(board)
       return () => board.purge(trashed)
     },
-    check: (scene) => leaves(scene),
+    check: (setup) => leaves(setup),
   },
   {
     name: 'registering an entity',

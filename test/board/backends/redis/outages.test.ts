@@ -93,7 +93,7 @@ describe('a Redis that comes back empty', () => {
     const [claim] = await board.claimNext()
     const reported = nextEvent(board, 'error')
     const back = nextSession(board)
-    await place.witness.flushall()
+    await place.observer.flushall()
     expect(await rejectionOf(claim.consume())).toMatchObject({
       code: expect.stringMatching(/CLAIM_LOST|OUTCOME_UNKNOWN/),
     })
@@ -119,14 +119,14 @@ describe('a Redis that takes no writes', () => {
     await board.registerEntity({ kind: 'conductor', name: 'one', metadata: {} })
     const owner = await place.ownerOf(board)
     const [reported, back] = [nextEvent(board, 'error'), nextSession(board)]
-    await place.witness.config('SET', 'maxmemory', '1')
-    await place.witness.del(place.key(`owner:${owner}`))
+    await place.observer.config('SET', 'maxmemory', '1')
+    await place.observer.del(place.key(`owner:${owner}`))
     await refresh(board).catch(() => undefined)
     await back
     await reported
     expect(errors).toEqual([expect.any(WritesRefused)])
     expect(await board.entities('conductor')).toEqual([])
-    await place.witness.config('SET', 'maxmemory', '0')
+    await place.observer.config('SET', 'maxmemory', '0')
     while ((await board.entities('conductor')).length === 0) await refresh(board)
     expect(errors).toHaveLength(1)
   })
@@ -136,7 +136,7 @@ describe('a Redis that takes no writes', () => {
     await using board = await place.open()
     for (const name of ['a', 'b', 'c']) await board.post('flow', {}, { name })
     const [first] = await board.claimNext()
-    await place.witness.config('SET', 'maxmemory', '1')
+    await place.observer.config('SET', 'maxmemory', '1')
     try {
       const failures = await Promise.all([1, 2].map(() => rejectionOf(board.post('flow', {}))))
       for (const failure of failures) {
@@ -151,7 +151,7 @@ describe('a Redis that takes no writes', () => {
       while ((board.jobCount ?? 0) > 0) for (const claim of await board.claimNext()) await claim.trash()
       await using _late = await place.open()
     } finally {
-      await place.witness.config('SET', 'maxmemory', '0')
+      await place.observer.config('SET', 'maxmemory', '0')
     }
     await board.post('flow', {})
     expect(await namesOn(board)).toEqual(['flow'])
@@ -162,13 +162,13 @@ describe('a Redis that takes no writes', () => {
     await using board = await place.open()
     await board.post('flow', {}, { name: 'job' })
     const [claim] = await board.claimNext()
-    await place.witness.config('SET', 'min-replicas-to-write', '1')
+    await place.observer.config('SET', 'min-replicas-to-write', '1')
     try {
       expect(await rejectionOf(board.post('flow', {}))).toBeInstanceOf(WritesRefused)
       expect(String(await rejectionOf(claim.consume()))).toContain('min-replicas-to-write')
       expect(claim.lost.aborted).toBe(false)
     } finally {
-      await place.witness.config('SET', 'min-replicas-to-write', '0')
+      await place.observer.config('SET', 'min-replicas-to-write', '0')
     }
     await claim.consume()
     expect(await place.jobIds()).toEqual([])
@@ -179,11 +179,11 @@ describe('a Redis that takes no writes', () => {
     await using board = await place.open()
     await board.post('flow', {}, { name: 'job' })
     const away = nextEvent(board, 'state', ({ state }) => state === 'disconnected')
-    await place.witness.call('REPLICAOF', '127.0.0.1', '1')
+    await place.observer.call('REPLICAOF', '127.0.0.1', '1')
     const posting = board.post('flow', {}, { name: 'later' })
     expect((await away).reason?.message).toMatch(/READONLY|MASTERDOWN/)
     const back = nextEvent(board, 'state', ({ state }) => state === 'connected')
-    await place.witness.call('REPLICAOF', 'NO', 'ONE')
+    await place.observer.call('REPLICAOF', 'NO', 'ONE')
     await Promise.all([back, posting])
     expect(await namesOn(board)).toEqual(['job', 'later'])
   })
@@ -228,9 +228,9 @@ describe('a Redis that is not for everybody', () => {
     await using server = await startRedis()
     const failure = await rejectionOf(openBoard(`${server.uri}/0?prefix=none`, { create: false }))
     expect(failure).toMatchObject({ code: 'JOBBOARD_NOT_FOUND' })
-    const witness = new Redis(server.uri)
-    expect(await witness.keys('*')).toEqual([])
-    witness.disconnect()
+    const observer = new Redis(server.uri)
+    expect(await observer.keys('*')).toEqual([])
+    observer.disconnect()
   })
 })
 
@@ -246,7 +246,7 @@ test('a Redis that evicts keys when its memory is full is reported when a board 
   const damaged = nextEvent(board, 'error', ({ error }) => error.message.includes('can be the cause'))
   const job = await board.post('flow', {}, { resources: { exclusive: ['disk'] } })
   await board.claim(job)
-  await place.witness.hset(place.key('granted'), jobIdFor(job), 'garbage')
+  await place.observer.hset(place.key('granted'), jobIdFor(job), 'garbage')
   await place.expire(board)
   expect((await damaged).error.message).toContain('this Redis evicts keys (maxmemory-policy allkeys-lru)')
 })

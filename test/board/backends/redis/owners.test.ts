@@ -16,7 +16,7 @@ import { claimed, namesOn, refresh } from '../../jobs.ts'
 import { checkLimitsInOutage } from '../../outage-limits.ts'
 import { checkDisconnectedOwner, checkStoppedOwner } from '../../takeovers.ts'
 import { redisPlace } from './places.ts'
-import { ProxiedRedisBoard } from './scene.ts'
+import { ProxiedRedisBoard } from './proxied-board.ts'
 
 const CLAIMER = new URL('../../stopped-claimer.ts', import.meta.url)
 const CHILD = fileURLToPath(new URL('../../board-child.ts', import.meta.url))
@@ -30,29 +30,29 @@ afterAll(() => server.stop())
 describe('an owner on Redis', () => {
   variant('whose process was stopped for longer than its TTL finds out before it does anything', async () => {
     await using place = await redisPlace(server)
-    await using heir = await place.open({ who: 'heir' })
-    await checkStoppedOwner({ heir, uri: `${place.uri}&ttl=2s` })
+    await using nextOwner = await place.open({ who: 'next-owner' })
+    await checkStoppedOwner({ nextOwner, uri: `${place.uri}&ttl=2s` })
   })
 
   test('calls keep their time limits while nothing is answered, and what was given up is in the trash when the servers are back', async () => {
-    await using scene = await ProxiedRedisBoard.set(server, { ttl: '60s' })
-    await checkLimitsInOutage(scene)
+    await using setup = await ProxiedRedisBoard.set(server, { ttl: '60s' })
+    await checkLimitsInOutage(setup)
   })
 
   variant('that is killed loses its job to another, with a larger fence', async () => {
     await using place = await redisPlace(server)
-    await using heir = await place.open({ who: 'heir' })
-    await heir.post('flow', {}, { resources: { exclusive: ['disk'], shared: ['net'] } })
+    await using nextOwner = await place.open({ who: 'next-owner' })
+    await nextOwner.post('flow', {}, { resources: { exclusive: ['disk'], shared: ['net'] } })
     await using owner = await startNode(CLAIMER, [`${place.uri}&ttl=1s`])
     await owner.says('claimed')
-    await refresh(heir)
-    const abandoned = nextEvent(heir, 'abandoned')
+    await refresh(nextOwner)
+    const abandoned = nextEvent(nextOwner, 'abandoned')
     owner.signal('SIGKILL')
     await abandoned
-    const [claim] = await heir.claimNext()
-    expect(claim).toMatchObject({ who: 'heir', run: 2 })
+    const [claim] = await nextOwner.claimNext()
+    expect(claim).toMatchObject({ who: 'next-owner', run: 2 })
     await claim.consume()
-    expect(await place.witness.exists(place.key('exclusive'), place.key('shared'), place.key('granted'))).toBe(0)
+    expect(await place.observer.exists(place.key('exclusive'), place.key('shared'), place.key('granted'))).toBe(0)
   })
 
   test('of which a look is sent again, whole, behind a batch lives on', async () => {
@@ -61,7 +61,7 @@ describe('an owner on Redis', () => {
     await board.post('flow', {}, { name: 'job' })
     const claim = await claimed(board, 'job')
     // As on a server that was started just now: it knows the script of batches, and that of looks it does not know yet.
-    await place.witness.script('FLUSH')
+    await place.observer.script('FLUSH')
     await board.post('flow', {})
     const looking = refresh(board)
     await board.post('flow', {})
@@ -75,7 +75,7 @@ describe('an owner on Redis', () => {
     await using other = await place.open({ who: 'other' })
     await using proxy = await startProxy({ port: server.port })
     const board = await place.openAt(proxy.hosts, { who: 'leaver', parameters: '&ttl=1500ms' })
-    await place.witness.script('FLUSH')
+    await place.observer.script('FLUSH')
     // Joining and looking are known again, leaving is not: it is sent twice, and others may come between.
     await using _third = await place.open({ who: 'third' })
     await refresh(other)
@@ -91,19 +91,19 @@ describe('an owner on Redis', () => {
     await closing
     expect(states).toEqual(['closed'])
     await refresh(other)
-    expect(await place.witness.zcard(place.key('owners'))).toBe(2)
+    expect(await place.observer.zcard(place.key('owners'))).toBe(2)
   })
 
   test('that nothing gets through to has lost its claim before another gets it', async () => {
-    await using scene = await ProxiedRedisBoard.set(server, { ttl: '2s' })
-    const { board: owner, other: heir, place, proxy } = scene
-    await checkDisconnectedOwner({ owner, heir, proxy })
+    await using setup = await ProxiedRedisBoard.set(server, { ttl: '2s' })
+    const { board: owner, other: nextOwner, place, proxy } = setup
+    await checkDisconnectedOwner({ owner, nextOwner, proxy })
     expect(await place.jobIds()).toEqual([])
   })
 
   test('keeps its claims on another connection, as long as its key lives', async () => {
-    await using scene = await ProxiedRedisBoard.set(server)
-    const { board, other, proxy } = scene
+    await using setup = await ProxiedRedisBoard.set(server)
+    const { board, other, proxy } = setup
     await board.registerEntity({ kind: 'conductor', name: 'one', metadata: {} })
     await board.post('flow', {})
     const [claim] = await board.claimNext()
@@ -122,8 +122,8 @@ describe('an owner on Redis', () => {
   variant(
     'whose settle did not get through in time does not know of it, and does not disturb the new owner',
     async () => {
-      await using scene = await ProxiedRedisBoard.set(server, { ttl: '2s' })
-      const { board, other, place, proxy } = scene
+      await using setup = await ProxiedRedisBoard.set(server, { ttl: '2s' })
+      const { board, other, place, proxy } = setup
       await board.post('flow', {}, { name: 'job' })
       const [claim] = await board.claimNext()
       const [inherited, back] = [other.claimNext(), nextSession(board)]
@@ -140,14 +140,14 @@ describe('an owner on Redis', () => {
   )
 
   test('that Redis has forgotten some of, for a fail-over say, is no owner any more', async () => {
-    await using scene = await ProxiedRedisBoard.set(server)
-    const { board, other, place } = scene
+    await using setup = await ProxiedRedisBoard.set(server)
+    const { board, other, place } = setup
     for (const name of ['a', 'b']) await board.post('flow', {}, { name })
     const claim = await claimed(board, 'a')
     const owner = await place.ownerOf(board)
     const [lost, back] = [whenLost(claim), nextSession(board)]
     // As a replica would have it that was behind when it became master.
-    await place.witness.hincrby(place.key(`owner:${owner}`), 'number', -1)
+    await place.observer.hincrby(place.key(`owner:${owner}`), 'number', -1)
     await board.post('flow', {}, { name: 'c' }).catch((error: unknown) => expect(error).toBeInstanceOf(OutcomeUnknown))
     await lost
     await back
@@ -157,14 +157,14 @@ describe('an owner on Redis', () => {
   })
 
   test('whose number another batch of its own has taken, after a reported refusal, is no owner any more', async () => {
-    await using scene = await ProxiedRedisBoard.set(server)
-    const { board, place } = scene
+    await using setup = await ProxiedRedisBoard.set(server)
+    const { board, place } = setup
     const key = place.key(`owner:${await place.ownerOf(board)}`)
     const back = nextSession(board)
     // As if the batch before had been refused on this connection, and its bytes had come over the one before that since.
-    const number = Number(await place.witness.hget(key, 'number')) + 1
+    const number = Number(await place.observer.hget(key, 'number')) + 1
     const answers = Buffer.from(encode([[true, 'job1']], 'msgpack'))
-    await place.witness.hset(key, { number, serial: 1_000_000, answers })
+    await place.observer.hset(key, { number, serial: 1_000_000, answers })
     expect(await rejectionOf(board.post('flow', {}, { name: 'job' }))).toBeInstanceOf(OutcomeUnknown)
     await back
     expect(await namesOn(board)).toEqual([])
@@ -197,20 +197,20 @@ describe('an owner on Redis', () => {
   test('holds resources only as long as its key lives, however late its end is noticed', async () => {
     await using place = await redisPlace(server)
     await using mortal = await place.open({ who: 'mortal' })
-    await using heir = await place.open({ who: 'heir' })
+    await using nextOwner = await place.open({ who: 'next-owner' })
     await mortal.post('flow', {}, { name: 'first', resources: { exclusive: ['disk'] } })
     await claimed(mortal, 'first')
-    const second = await heir.post('flow', {}, { name: 'second', resources: { exclusive: ['disk'] } })
+    const second = await nextOwner.post('flow', {}, { name: 'second', resources: { exclusive: ['disk'] } })
     const owner = await place.ownerOf(mortal)
     // Gone by itself, and nobody is told.
-    await place.witness
+    await place.observer
       .multi()
       .del(place.key(`owner:${owner}`))
       .zadd(place.key('owners'), 0, owner)
       .exec()
-    await refresh(heir)
-    await (await claimed(heir, 'first')).consume()
-    await (await heir.claim(second)).consume()
+    await refresh(nextOwner)
+    await (await claimed(nextOwner, 'first')).consume()
+    await (await nextOwner.claim(second)).consume()
   })
 
   test('sees that its proxy is gone for good, and says so when it is asked', async () => {

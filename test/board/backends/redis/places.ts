@@ -9,7 +9,7 @@ export interface RedisPlace extends BoardPlace {
   readonly prefix: string
   readonly uri: string
   /** Sees the keys themselves. */
-  readonly witness: Redis
+  readonly observer: Redis
   key(name: string): string
   /** Through a proxy (`127.0.0.1:PORT`), or with parameters (`&ttl=2s`). */
   openAt(hosts: string, options?: OpenBoardOptions & { parameters?: string }): Promise<JobBoard>
@@ -42,19 +42,19 @@ export async function redisPlace(
 ): Promise<RedisPlace> {
   const prefix = `test-${randomUUID().slice(0, 13)}`
   const hosts = server.uri.slice('redis://'.length)
-  const witness = new Redis(server.uri)
-  witness.on('error', () => undefined)
+  const observer = new Redis(server.uri)
+  observer.on('error', () => undefined)
   const key = (name: string) => `{${prefix}}:${name}`
   const uri = `${server.uri}/0?prefix=${prefix}${usual}`
   const openAt: RedisPlace['openAt'] = (at, { parameters = '', ...options } = {}) =>
     viewing(openBoard(`redis://${at}/0?prefix=${prefix}${usual}${parameters}`, options))
   /** So that boards look now, and not only when it is time to. */
-  const nudge = () => witness.publish(key('changes'), '')
-  const ownerOf = (board: JobBoard) => ownerIn(board, { witness, key })
+  const nudge = () => observer.publish(key('changes'), '')
+  const ownerOf = (board: JobBoard) => ownerIn(board, { observer, key })
   return {
     prefix,
     uri,
-    witness,
+    observer,
     key,
     openAt,
     open: (options) => openAt(hosts, options),
@@ -62,7 +62,7 @@ export async function redisPlace(
     ownerOf,
     expire: async (board) => {
       const owner = await ownerOf(board)
-      await witness
+      await observer
         .multi()
         .del(key(`owner:${owner}`))
         .zadd(key('owners'), 0, owner)
@@ -70,29 +70,29 @@ export async function redisPlace(
       await nudge()
     },
     putRaw: async (bytes) => {
-      const id = `job${await witness.hincrby(key('board'), 'sequence', 1)}`
-      await witness.hset(key('jobs'), id, Buffer.from(bytes))
+      const id = `job${await observer.hincrby(key('board'), 'sequence', 1)}`
+      await observer.hset(key('jobs'), id, Buffer.from(bytes))
       await nudge()
       return id
     },
     removeRaw: async (job) => {
-      await witness.hdel(key('jobs'), jobIdFor(job))
+      await observer.hdel(key('jobs'), jobIdFor(job))
     },
     beginAnew: async () => {
-      const keys = await witness.keys(key('*'))
-      if (keys.length > 0) await witness.del(keys)
+      const keys = await observer.keys(key('*'))
+      if (keys.length > 0) await observer.del(keys)
     },
-    jobIds: async () => (await witness.hkeys(key('jobs'))).sort(),
-    trashIds: async () => (await witness.hkeys(key('trash'))).sort(),
-    [Symbol.asyncDispose]: async () => witness.disconnect(),
+    jobIds: async () => (await observer.hkeys(key('jobs'))).sort(),
+    trashIds: async () => (await observer.hkeys(key('trash'))).sort(),
+    [Symbol.asyncDispose]: async () => observer.disconnect(),
   }
 }
 
 /** A board tells nobody whose key it holds; whose an entity of it is does. */
-async function ownerIn(board: JobBoard, at: Pick<RedisPlace, 'witness' | 'key'>): Promise<string> {
+async function ownerIn(board: JobBoard, at: Pick<RedisPlace, 'observer' | 'key'>): Promise<string> {
   const name = randomUUID()
   await using _probe = await board.registerEntity({ kind: 'probe', name, metadata: {} })
-  const entity = (await at.witness.hvals(at.key('entities'))).find((value) => value.includes(name))
+  const entity = (await at.observer.hvals(at.key('entities'))).find((value) => value.includes(name))
   if (!entity) throw new Error('the probe was not registered')
   return entity.slice(0, entity.indexOf(':'))
 }

@@ -22,7 +22,7 @@ afterAll(() => server.stop())
 
 /** Another tenant of the server, who has no right to any key of the board, and to every channel (the default of Redis 6.2). */
 async function stranger(place: RedisPlace): Promise<Redis> {
-  await place.witness.call('ACL', 'SETUSER', 'evil', 'on', '>evil', 'resetkeys', 'allchannels', '+publish', '+ping')
+  await place.observer.call('ACL', 'SETUSER', 'evil', 'on', '>evil', 'resetkeys', 'allchannels', '+publish', '+ping')
   return new Redis({ port: server.port, username: 'evil', password: 'evil', enableReadyCheck: false })
 }
 
@@ -40,7 +40,7 @@ describe('a publication that the board did not make', () => {
     const uncaught: unknown[] = []
     const caught = (error: unknown) => uncaught.push(error)
     process.on('uncaughtException', caught)
-    const version = Number(await place.witness.hget(place.key('board'), 'version'))
+    const version = Number(await place.observer.hget(place.key('board'), 'version'))
     const shapes = [
       ...[
         [version + 1, [7]],
@@ -79,7 +79,7 @@ describe('a publication that the board did not make', () => {
     for (const kind of ['consumed', 'trashed', 'claimed', 'abandoned'] as const) board.on(kind, () => states.push(kind))
     const id = jobIdFor(job)
     for (const entry of [`D${id}`, `C${id}`, `L${id}`, `T${id}`, 'G1', 'Pjob77']) {
-      const version = Number(await place.witness.hget(place.key('board'), 'version'))
+      const version = Number(await place.observer.hget(place.key('board'), 'version'))
       // A long list of entries covers every version.
       await evil.publish(place.key('changes'), packed([version + 1, [entry]]))
       await evil.publish(place.key('changes'), packed([version + 1_000, Array.from({ length: 1_000 }, () => entry)]))
@@ -105,7 +105,7 @@ test('the users of the guide can do what their boards need, and publish nowhere 
     .trim()
     .split(/\s+/)
   const rules = words.map((word) => word.replace('{taskflow}', `{${place.prefix}}`))
-  await place.witness.call('ACL', 'SETUSER', 'jobs', ...rules)
+  await place.observer.call('ACL', 'SETUSER', 'jobs', ...rules)
   const uri = `redis://jobs:secret@127.0.0.1:${server.port}/1?prefix=${place.prefix}`
   await exerciseBoard(uri)
   const user = new Redis({ port: server.port, username: 'jobs', password: 'secret', enableReadyCheck: false })
@@ -121,7 +121,7 @@ describe('a publication of the board', () => {
     await using board = await place.openAt(`127.0.0.1:${server.port}`, { parameters: '&ttl=60s' })
     await using other = await place.open({ who: 'other' })
     await refresh(board)
-    const secret = String(await place.witness.hget(place.key('board'), 'secret'))
+    const secret = String(await place.observer.hget(place.key('board'), 'secret'))
     expect(secret).toMatch(/^[0-9a-f]{32}$/)
     const asked = await monitored(server)
     const posted = nextEvent(board, 'posted')
@@ -136,8 +136,8 @@ describe('a publication of the board', () => {
     await using board = await place.openAt(`127.0.0.1:${server.port}`, { parameters: '&ttl=60s' })
     await refresh(board)
     const waiting = board.claimNext()
-    const { witness, key } = place
-    await witness
+    const { observer, key } = place
+    await observer
       .multi()
       .hset(key('jobs'), 'job1', Buffer.from(encodePostingWithin(postingOf({ name: 'old' }))))
       .hset(key('rows'), 'job1', '0:1:1:')
@@ -153,12 +153,12 @@ describe('a publication of the board', () => {
 
   test('is signed on a board that an older release has made, once a newer one is there', async () => {
     await using place = await redisPlace(server)
-    await place.witness.hset(place.key('board'), { format: '1', paused: '0', version: '0' })
+    await place.observer.hset(place.key('board'), { format: '1', paused: '0', version: '0' })
     await using board = await place.open()
-    const secret = await place.witness.hget(place.key('board'), 'secret')
+    const secret = await place.observer.hget(place.key('board'), 'secret')
     await using _other = await place.open()
     expect(secret).toMatch(/^[0-9a-f]{32}$/)
-    expect(await place.witness.hget(place.key('board'), 'secret')).toBe(secret)
+    expect(await place.observer.hget(place.key('board'), 'secret')).toBe(secret)
     await board.post('flow', {})
   })
 })

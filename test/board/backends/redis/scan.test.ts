@@ -2,7 +2,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { encodePostingWithin } from '../../../../src/board/backends/redis/store/encodings.ts'
-import { Layout } from '../../../../src/board/backends/redis/store/layout.ts'
+import { RedisLayout } from '../../../../src/board/backends/redis/store/layout.ts'
 import { SCRIPTS } from '../../../../src/board/backends/redis/store/scripts.ts'
 import { decode, encode } from '../../../../src/core/codec.ts'
 import { startProxy } from '../../../support/proxy.ts'
@@ -24,7 +24,7 @@ async function commit(
   owner: string,
   { number, serial = number }: { number: number; serial?: number },
 ): Promise<{ accepted: boolean; id: unknown }> {
-  const layout = new Layout(place.prefix)
+  const layout = new RedisLayout(place.prefix)
   const posting = Buffer.from(encodePostingWithin(postingOf({ name: `of batch ${number}` })))
   const args = [
     owner,
@@ -33,7 +33,7 @@ async function commit(
     packed([['post', 2, 5, 'uuid', null]]),
     posting,
   ]
-  const answer = await place.witness.callBuffer(
+  const answer = await place.observer.callBuffer(
     'eval',
     SCRIPTS.commit.load().lua,
     String(layout.keys(owner).length),
@@ -55,8 +55,8 @@ describe('a board on Redis', () => {
     await using place = await redisPlace(server)
     await using board = await place.openAt(`127.0.0.1:${server.port}`, { parameters: '&ttl=1500ms' })
     const waiting = board.claimNext()
-    const { witness, key } = place
-    await witness
+    const { observer, key } = place
+    await observer
       .multi()
       .hset(key('jobs'), 'job1', Buffer.from(encodePostingWithin(postingOf({ name: 'quiet' }))))
       .hset(key('rows'), 'job1', '0:1:1:')
@@ -78,9 +78,9 @@ describe('a board on Redis', () => {
     const [gone, came] = [nextEvent(board, 'consumed'), nextEvent(board, 'posted')]
     await place.removeRaw(job)
     expect((await gone).job.name).toBe('taken')
-    await place.witness.hset(place.key('jobs'), 'job7', Buffer.from(encodePostingWithin(postingOf({ name: 'put' }))))
+    await place.observer.hset(place.key('jobs'), 'job7', Buffer.from(encodePostingWithin(postingOf({ name: 'put' }))))
     expect((await came).job.name).toBe('put')
-    for (const key of ['held', 'granted', 'exclusive']) expect(await place.witness.exists(place.key(key)), key).toBe(0)
+    for (const key of ['held', 'granted', 'exclusive']) expect(await place.observer.exists(place.key(key)), key).toBe(0)
     await (await claimed(board, 'put')).consume()
   })
 
@@ -90,10 +90,10 @@ describe('a board on Redis', () => {
     await using board = await place.openAt(proxy.hosts, { parameters: '&ttl=3s' })
     await board.post('flow', {}, { name: 'held' })
     const claim = await claimed(board, 'held')
-    const { witness, key } = place
+    const { observer, key } = place
     proxy.manner = { delay: 40 }
-    await witness.hset(key('jobs'), 'job7', Buffer.from(encodePostingWithin(postingOf({ name: 'put' }))))
-    while ((await witness.hexists(key('rows'), 'job7')) === 0) await turn()
+    await observer.hset(key('jobs'), 'job7', Buffer.from(encodePostingWithin(postingOf({ name: 'put' }))))
+    while ((await observer.hexists(key('rows'), 'job7')) === 0) await turn()
     // Mended, and the answer is on its way.
     const back = nextEvent(board, 'state', ({ state }) => state !== 'disconnected')
     proxy.resetAll()
@@ -106,11 +106,11 @@ describe('a board on Redis', () => {
   test('notices a pause, and its end, that the log does not hold any more', async () => {
     await using place = await redisPlace(server)
     await using board = await place.openAt(`127.0.0.1:${server.port}`, { parameters: '&ttl=30s' })
-    const { witness, key } = place
+    const { observer, key } = place
     for (const look of [() => refresh(board), () => board.post('flow', {}).catch(() => undefined)]) {
       for (const paused of [true, false]) {
         // As when so much has happened since, unheard, that it was cut off.
-        await witness
+        await observer
           .multi()
           .hset(key('board'), 'paused', paused ? '1' : '0')
           .hincrby(key('board'), 'version', 100_000)
@@ -126,8 +126,8 @@ describe('a board on Redis', () => {
     await using place = await redisPlace(server)
     await using board = await place.openAt(`127.0.0.1:${server.port}`, { parameters: '&ttl=30s' })
     await board.post('flow', {}, { name: 'before' })
-    await place.witness.hincrby(place.key('board'), 'version', 100_000)
-    await place.witness.del(place.key('log'))
+    await place.observer.hincrby(place.key('board'), 'version', 100_000)
+    await place.observer.del(place.key('log'))
     await board.post('flow', {}, { name: 'after' })
     expect(await namesOn(board)).toEqual(['before', 'after'])
   })
@@ -135,10 +135,10 @@ describe('a board on Redis', () => {
   test('keeps a log that does not grow for ever', async () => {
     await using place = await redisPlace(server)
     await using board = await place.open()
-    await place.witness.rpush(place.key('log'), ...Array(19_999).fill('?'))
-    await place.witness.hincrby(place.key('board'), 'version', 19_999)
+    await place.observer.rpush(place.key('log'), ...Array(19_999).fill('?'))
+    await place.observer.hincrby(place.key('board'), 'version', 19_999)
     for (let number = 0; number < 3; number++) await (await board.claim(await board.post('flow', {}))).consume()
-    expect(await place.witness.llen(place.key('log'))).toBeLessThanOrEqual(10_010)
+    expect(await place.observer.llen(place.key('log'))).toBeLessThanOrEqual(10_010)
     await refresh(board)
     expect(await board.countJobs()).toBe(0)
   })
@@ -149,7 +149,7 @@ describe('a batch', () => {
     await using place = await redisPlace(server)
     await using board = await place.open()
     const owner = await place.ownerOf(board)
-    const number = Number(await place.witness.hget(place.key(`owner:${owner}`), 'number')) + 1
+    const number = Number(await place.observer.hget(place.key(`owner:${owner}`), 'number')) + 1
     const first = await commit(place, owner, { number })
     expect(first).toEqual({ accepted: true, id: expect.stringMatching(/^job\d+$/) })
     expect(await commit(place, owner, { number })).toEqual(first)
@@ -162,11 +162,11 @@ describe('a batch', () => {
     await using place = await redisPlace(server)
     await using board = await place.open()
     const owner = await place.ownerOf(board)
-    const number = Number(await place.witness.hget(place.key(`owner:${owner}`), 'number'))
+    const number = Number(await place.observer.hget(place.key(`owner:${owner}`), 'number'))
     for (const other of [number - 1, number + 2])
       expect((await commit(place, owner, { number: other })).accepted).toBe(false)
     expect((await commit(place, 'nobody', { number: 1 })).accepted).toBe(false)
     expect(await place.jobIds()).toEqual([])
-    expect(await place.witness.exists(place.key('owner:nobody'))).toBe(0)
+    expect(await place.observer.exists(place.key('owner:nobody'))).toBe(0)
   })
 })

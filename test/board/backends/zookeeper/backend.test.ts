@@ -42,12 +42,12 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
     test('is laid out under the names that TaskFlow gives them', async () => {
       await using place = await zookeeperPlace()
       await using board = await place.open({ who: 'owner' })
-      const { path, witness } = place
+      const { path, observer } = place
       const job = await board.post('flow', { n: 1 }, { name: 'job' })
       const [id, ...others] = await place.jobNodes()
       expect(others).toEqual([])
       expect(id).toMatch(/^job\d{10}$/)
-      const { data, stat } = await witness.getData(`${path}/${id}`)
+      const { data, stat } = await observer.getData(`${path}/${id}`)
       expect(stat.ephemeralOwner).toBe(0n)
       expect(decode(data ?? new Uint8Array(), 'msgpack')).toMatchObject({
         uuid: job.uuid,
@@ -55,20 +55,20 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
         priority: 'NORMAL',
         details: { flow: 'flow', store: { n: 1 } },
       })
-      expect(JSON.parse(String(Buffer.from((await witness.getData(path)).data ?? [])))).toEqual({
+      expect(JSON.parse(String(Buffer.from((await observer.getData(path)).data ?? [])))).toEqual({
         format: 1,
         encoding: 'msgpack',
       })
 
       const claim = await board.claim(job)
       expect(await place.jobNodes()).toEqual([id, `${id}.lock`])
-      const lock = await witness.getData(`${path}/${id}.lock`)
+      const lock = await observer.getData(`${path}/${id}.lock`)
       expect(lock.stat.ephemeralOwner).not.toBe(0n)
       expect(decode(lock.data ?? new Uint8Array(), 'msgpack')).toEqual({ owner: 'owner' })
       expect(claim.fence).toBe(lock.stat.czxid + (await place.fenceBase()))
 
       await using _entity = await board.registerEntity({ kind: 'conductor', name: 'host:1', metadata: {} })
-      expect((await witness.getChildren(`${path}/.entities/conductor`)).names).toEqual(['host%3A1'])
+      expect((await observer.getChildren(`${path}/.entities/conductor`)).names).toEqual(['host%3A1'])
       await claim.trash()
       expect(await place.jobNodes()).toEqual([])
       expect(await place.trashNodes()).toEqual([id])
@@ -83,12 +83,12 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
       expect(await place.jobNodes()).toEqual(settle === 'abandon' ? posted : [])
       expect(await place.trashNodes()).toEqual(settle === 'trash' ? posted : [])
       const sessions = `${place.path.replace('/', '/.')}-sessions`
-      const markers = (await place.witness.getChildren(sessions)).names.filter((name) => !name.startsWith('.'))
+      const markers = (await place.observer.getChildren(sessions)).names.filter((name) => !name.startsWith('.'))
       expect(markers).toHaveLength(1)
       await board.close()
-      const left = (await place.witness.getChildren(sessions)).names.filter((name) => !name.startsWith('.'))
+      const left = (await place.observer.getChildren(sessions)).names.filter((name) => !name.startsWith('.'))
       expect(left).toEqual([])
-      expect((await place.witness.getChildren(place.path)).names.sort()).toEqual(
+      expect((await place.observer.getChildren(place.path)).names.sort()).toEqual(
         settle === 'abandon' ? [...FOLDERS, ...posted] : FOLDERS,
       )
     })
@@ -98,9 +98,9 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
       await using board = await place.open()
       await board.post('flow', {})
       await using _other = await place.open()
-      const before = await place.witness.getChildren(place.path)
+      const before = await place.observer.getChildren(place.path)
       await namesOn(board)
-      const after = await place.witness.getChildren(place.path)
+      const after = await place.observer.getChildren(place.path)
       expect(after.stat).toEqual(before.stat)
     })
   })
@@ -123,33 +123,33 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
       const chroot = namespace('chroot')
       await using board = await openBoard(`zookeeper://${zookeeperHosts}/board?chroot=${chroot}`)
       await board.post('flow', {})
-      await using witness = await connected()
-      expect((await witness.getChildren(`${chroot}/board`)).names).toContain('.trash')
+      await using observer = await connected()
+      expect((await observer.getChildren(`${chroot}/board`)).names).toContain('.trash')
       await using other = await openBoard(`zookeeper://${zookeeperHosts}${chroot}/board/`)
       expect(await other.countJobs()).toBe(1)
     })
 
     test('refuses a path that is something else, in one line that says what to do', async () => {
-      await using witness = await connected()
+      await using observer = await connected()
       const contents = [Buffer.from('hello'), Buffer.from('{"format":"x"}'), Buffer.from('[]'), Buffer.of(0xff)]
       for (const content of contents) {
         const path = namespace('other')
-        await witness.create(path, content)
+        await observer.create(path, content)
         const failure = await rejectionOf(openBoard(`zookeeper://${zookeeperHosts}${path}`))
         expect(failure).toBeInstanceOf(IncompatibleVersion)
         expect(String(failure)).toContain(path)
         expect(String(failure)).not.toContain('\n')
-        expect(String(Buffer.from((await witness.getData(path)).data ?? []))).toBe(String(content))
-        expect((await witness.getChildren(path)).names).toEqual([])
+        expect(String(Buffer.from((await observer.getData(path)).data ?? []))).toBe(String(content))
+        expect((await observer.getChildren(path)).names).toEqual([])
       }
     })
 
     test.each(['msgpack', 'cbor'])(
       'refuses a board of a newer format, whatever it is written in (%s)',
       async (encoding) => {
-        await using witness = await connected()
+        await using observer = await connected()
         const path = namespace('newer')
-        await witness.create(path, encode({ format: 2, encoding }, 'json'))
+        await observer.create(path, encode({ format: 2, encoding }, 'json'))
         const failure = await rejectionOf(openBoard(`zookeeper://${zookeeperHosts}${path}`))
         expect(failure).toBeInstanceOf(IncompatibleVersion)
         expect(String(failure)).toMatch(/format 2.*upgrade/)
@@ -157,9 +157,9 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
     )
 
     test('refuses a board that a former release has not created to its end', async () => {
-      await using witness = await connected()
+      await using observer = await connected()
       const path = namespace('unfinished')
-      await witness.create(path, encode({ format: 1, encoding: 'msgpack', unfinished: true }, 'json'))
+      await observer.create(path, encode({ format: 1, encoding: 'msgpack', unfinished: true }, 'json'))
       const failure = await rejectionOf(openBoard(`zookeeper://${zookeeperHosts}${path}`))
       expect(failure).toBeInstanceOf(IncompatibleVersion)
       expect(String(failure)).toContain('delete the path')
@@ -207,7 +207,8 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
       await using board = await place.open()
       const errors: string[] = []
       board.on('error', ({ error }) => errors.push(error.message))
-      for (const name of ['jobs', 'job1', 'note', 'job0000000001x']) await place.witness.create(`${place.path}/${name}`)
+      for (const name of ['jobs', 'job1', 'note', 'job0000000001x'])
+        await place.observer.create(`${place.path}/${name}`)
       const posting = { uuid: '00000000-0000-7000-8000-000000000000', name: 'later', details: {}, format: 99 }
       const reported = nextEvent(board, 'error')
       const id = await place.putRaw(encode(posting, 'msgpack'))
@@ -224,13 +225,13 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
       await noticed
       const posting = { uuid: '00000000-0000-7000-8000-000000000000', name: 'repaired', details: {} }
       const waiting = board.claimNext()
-      await place.witness.setData(`${place.path}/${id}`, encode(posting, 'msgpack'))
+      await place.observer.setData(`${place.path}/${id}`, encode(posting, 'msgpack'))
       const [claim] = await waiting
       expect(claim.job).toMatchObject({ name: 'repaired', priority: 'NORMAL', maxAttempts: 3 })
       await claim.abandon()
       await refresh(board)
       const spoilt = nextEvent(board, 'error')
-      await place.witness.setData(`${place.path}/${id}`, Buffer.from('garbage'))
+      await place.observer.setData(`${place.path}/${id}`, Buffer.from('garbage'))
       await spoilt
       expect(await namesOn(board)).toEqual([])
       expect(await rejectionOf(board.wait({ timeout: 1 }))).toMatchObject({ code: 'JOBBOARD_TIMEOUT' })
@@ -242,7 +243,7 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
       const posting = { uuid: '00000000-0000-7000-8000-000000000000', name: 'job', details: {}, flavour: 'sour' }
       const id = await place.putRaw(encode(posting, 'msgpack'))
       await (await claimed(board, 'job')).abandon()
-      const { data } = await place.witness.getData(`${place.path}/${id}`)
+      const { data } = await place.observer.getData(`${place.path}/${id}`)
       expect(decode(data ?? new Uint8Array(), 'msgpack')).toMatchObject({ flavour: 'sour', runs: 1 })
     })
 
@@ -255,7 +256,7 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
       const [id] = await place.jobNodes()
       const lost = whenLost(claim)
       const taken = other.claimNext()
-      await place.witness.delete(`${place.path}/${id}.lock`)
+      await place.observer.delete(`${place.path}/${id}.lock`)
       await lost
       expect((await Promise.race([taken, board.claimNext()]))[0].run).toBe(2)
     })
@@ -271,7 +272,7 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
         const [id] = await place.jobNodes()
         const lost = whenLost(claim)
         const following = board.claimNext()
-        await place.witness.delete(`${place.path}/${id}${what === 'lock' ? '.lock' : ''}`)
+        await place.observer.delete(`${place.path}/${id}${what === 'lock' ? '.lock' : ''}`)
         await lost
         const [taken] = await following
         expect(taken.job.name).toBe(what === 'lock' ? 'first' : 'second')
@@ -292,7 +293,7 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
       const [id] = await place.jobNodes()
       const lost = claims.map((claim) => claim.lost)
       const told = whenLost(claims[0])
-      await place.witness.delete(`${place.path}/${id}`)
+      await place.observer.delete(`${place.path}/${id}`)
       await told
       await board.post('flow', {}, { name: 'alone', resources: { exclusive: ['account'] } })
       const alone = board.claimNext()
@@ -307,14 +308,14 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
       const job = await board.post('flow', {})
       const [id] = await place.jobNodes()
       const lock = `${place.path}/${id}.lock`
-      await place.witness.create(lock, encode({ owner: 'by hand' }, 'msgpack'))
+      await place.observer.create(lock, encode({ owner: 'by hand' }, 'msgpack'))
       await refresh(board)
       expect(job.state).toBe('CLAIMED')
       expect(await board.findOwner(job)).toBe('by hand')
       expect(String(await rejectionOf(board.claim(job)))).toContain('by hand')
       expect(await rejectionOf(board.wait({ timeout: 1 }))).toMatchObject({ code: 'JOBBOARD_TIMEOUT' })
       const waiting = board.claimNext()
-      await place.witness.delete(lock)
+      await place.observer.delete(lock)
       expect((await waiting)[0].run).toBe(1)
     })
 
@@ -323,7 +324,7 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
       await using board = await place.open()
       await board.post('flow', {})
       const [claim] = await board.claimNext()
-      await place.witness.delete(`${place.path}/.trash`)
+      await place.observer.delete(`${place.path}/.trash`)
       expect(String(await rejectionOf(claim.trash()))).toContain('.trash')
       expect(claim.lost.aborted).toBe(false)
       await claim.consume()
@@ -335,10 +336,10 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
       await using board = await place.open()
       await board.post('flow', {})
       const sessions = `${place.path.replace('/', '/.')}-sessions`
-      const [marker] = (await place.witness.getChildren(sessions)).names
-      await place.witness.delete(`${sessions}/${marker}`)
+      const [marker] = (await place.observer.getChildren(sessions)).names
+      await place.observer.delete(`${sessions}/${marker}`)
       await (await board.claimNext())[0].consume()
-      await place.witness.deleteRecursive(sessions)
+      await place.observer.deleteRecursive(sessions)
       await board.post('flow', {})
       expect(await namesOn(board)).toEqual(['flow'])
     })
@@ -348,7 +349,7 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
       await using board = await place.open()
       await board.post('flow', {}, { name: 'job' })
       await (await claimed(board, 'job')).trash()
-      await place.witness.create(`${place.path}/.trash/job0000009999`, Buffer.from('garbage'))
+      await place.observer.create(`${place.path}/.trash/job0000009999`, Buffer.from('garbage'))
       const reported = nextEvent(board, 'error')
       expect((await all(board.trashed())).map(({ name }) => name)).toEqual(['job'])
       expect(String((await reported).error)).toContain('job0000009999')

@@ -1,7 +1,7 @@
 /** ZooKeeper backends with what no URI can ask for, under a board or bare. */
 import { JobBoard } from '../../../../src/board/api/job-board.ts'
 import { ZooKeeperBackend } from '../../../../src/board/backends/zookeeper/backend.ts'
-import { Layout } from '../../../../src/board/backends/zookeeper/store/layout.ts'
+import { ZooKeeperLayout } from '../../../../src/board/backends/zookeeper/store/layout.ts'
 import type { ZooKeeperBackendOptions } from '../../../../src/board/backends/zookeeper/store/options.ts'
 import type { BackendSink, BoardChange } from '../../../../src/board/contract/index.ts'
 import { boardInternals } from '../../../../src/board/internal.ts'
@@ -12,7 +12,7 @@ export type BackendOptions = Partial<Omit<ZooKeeperBackendOptions, 'layout' | 'u
 
 function backendAt({ path, uri }: ZooKeeperPlace, options: BackendOptions): ZooKeeperBackend {
   const hosts = uri.slice('zookeeper://'.length, -path.length)
-  return new ZooKeeperBackend({ uri, hosts, layout: new Layout(path), ...options })
+  return new ZooKeeperBackend({ uri, hosts, layout: new ZooKeeperLayout(path), ...options })
 }
 
 /** A board whose backend has these options. */

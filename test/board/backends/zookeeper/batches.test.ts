@@ -9,9 +9,9 @@ import { expireSession } from '../../../support/expire-session.ts'
 import { zookeeperHosts } from '../../../support/namespace.ts'
 import { usual as test, variant } from '../../../variant.ts'
 import { jobIdFor, type ZooKeeperPlace, zookeeperPlace } from '../../boards.ts'
-import { CUTS, ProxiedBoard } from '../../broken-scene.ts'
 import { nextEvent, nextSession, rejectionOf } from '../../events.ts'
 import { all, claimed, namesOn, refresh } from '../../jobs.ts'
+import { CUTS, ProxiedBoard } from '../../proxied-board.ts'
 import { boardAt } from './bare-backends.ts'
 
 /** The folder of the batches of a board. */
@@ -22,7 +22,7 @@ function folderOf({ path }: ZooKeeperPlace): string {
 
 /** Removes the last open job as the transactions of two owners do that ended at the same time, and died before they looked again. */
 async function endUnseen(place: ZooKeeperPlace, batch: Batch, job: { readonly uuid: string }): Promise<void> {
-  await place.witness.delete(`${folderOf(place)}/${batch.uuid}/open/${job.uuid}`)
+  await place.observer.delete(`${folderOf(place)}/${batch.uuid}/open/${job.uuid}`)
 }
 
 /** Resolves after so many more requests of the board. */
@@ -49,25 +49,25 @@ describe.skipIf(!zookeeperHosts)('batches on ZooKeeper', () => {
     await batch.seal()
     for (const name of ['a', 'b']) await end(board, name)
     const folder = `${folderOf(place)}/${batch.uuid}`
-    expect((await place.witness.getChildren(`${folder}/open`)).names).toHaveLength(1)
+    expect((await place.observer.getChildren(`${folder}/open`)).names).toHaveLength(1)
     await end(board, 'c', 'trash')
-    expect((await place.witness.getChildren(`${folder}/open`)).names).toEqual([])
-    expect((await place.witness.getChildren(`${folder}/failed`)).names).toHaveLength(1)
+    expect((await place.observer.getChildren(`${folder}/open`)).names).toEqual([])
+    expect((await place.observer.getChildren(`${folder}/failed`)).names).toHaveLength(1)
     await takeCallback(board, 'some failed')
     expect(await place.jobNodes()).toEqual([])
   })
 
   describe('answers that are lost', () => {
     test.each(CUTS)('in the end of the last job, from request %d on: it is counted once', async (cut) => {
-      await using scene = await ProxiedBoard.set()
-      const { board, other, proxy } = scene
+      await using setup = await ProxiedBoard.set()
+      const { board, other, proxy } = setup
       const batch = await createBatch(board)
       await postTo(batch, 'job')
       await batch.seal()
       const claim = await claimed(board, 'job')
       await refresh(other)
       let isOver = false
-      const swallowing = requests(scene, cut).then(() => {
+      const swallowing = requests(setup, cut).then(() => {
         if (!isOver) proxy.mode = 'swallow-replies'
       })
       const consuming = claim.consume()
@@ -82,12 +82,12 @@ describe.skipIf(!zookeeperHosts)('batches on ZooKeeper', () => {
     })
 
     test.each(CUTS)('in a post and in the seal, from request %d on: both are done once', async (cut) => {
-      await using scene = await ProxiedBoard.set()
-      const { board, other, proxy } = scene
+      await using setup = await ProxiedBoard.set()
+      const { board, other, proxy } = setup
       const batch = await createBatch(board)
       const same = await other.findBatch(batch.uuid)
       let isOver = false
-      void requests(scene, cut).then(async () => {
+      void requests(setup, cut).then(async () => {
         if (isOver) return
         proxy.mode = 'swallow-replies'
         await refresh(other)
@@ -106,8 +106,8 @@ describe.skipIf(!zookeeperHosts)('batches on ZooKeeper', () => {
   })
 
   test.each(CUTS)('an owner that is cut off after request %d of the last end: the batch ends once', async (cut) => {
-    await using scene = await ProxiedBoard.set()
-    const { board, other, place, proxy } = scene
+    await using setup = await ProxiedBoard.set()
+    const { board, other, place, proxy } = setup
     const batch = await createBatch(other)
     await postTo(batch, 'job')
     await batch.seal()
@@ -115,7 +115,7 @@ describe.skipIf(!zookeeperHosts)('batches on ZooKeeper', () => {
     const session = await place.sessionOf(board)
     const reborn = nextSession(board)
     let isOver = false
-    const cutting = requests(scene, cut).then(() => {
+    const cutting = requests(setup, cut).then(() => {
       if (!isOver) proxy.mode = 'blackhole'
     })
     const consuming = claim.consume().catch((error: unknown) => error)
@@ -134,8 +134,8 @@ describe.skipIf(!zookeeperHosts)('batches on ZooKeeper', () => {
   })
 
   test('a connection that is away: the end of a job waits for it, and is counted', async () => {
-    await using scene = await ProxiedBoard.set()
-    const { board, other, proxy } = scene
+    await using setup = await ProxiedBoard.set()
+    const { board, other, proxy } = setup
     const batch = await createBatch(board)
     await postTo(batch, 'job')
     await batch.seal()
@@ -319,7 +319,7 @@ describe.skipIf(!zookeeperHosts)('batches on ZooKeeper', () => {
       await board.restore(trashed)
       await end(board, trashed.name)
       expect(await rejectionOf(first.retryFailed())).toBeInstanceOf(NotFound)
-      const names = async () => (await place.witness.getChildren(folderOf(place))).names
+      const names = async () => (await place.observer.getChildren(folderOf(place))).names
       while ((await names()).includes(first.uuid))
         await (await sweeping.claim(await sweeping.post('flow', {}))).consume()
       expect(await names()).toHaveLength(1_001)
@@ -336,7 +336,7 @@ describe.skipIf(!zookeeperHosts)('batches on ZooKeeper', () => {
       await end(board, 'job', 'trash')
       expect(await batch.progress()).toMatchObject({ total: 1, failed: 0, open: 0 })
       await postTo(batch, 'other')
-      await place.witness.deleteRecursive(folderOf(place))
+      await place.observer.deleteRecursive(folderOf(place))
       await end(board, 'other', 'trash')
       expect(await rejectionOf(batch.progress())).toBeInstanceOf(NotFound)
       expect(await namesOn(board)).toEqual([])
@@ -350,7 +350,7 @@ describe.skipIf(!zookeeperHosts)('batches on ZooKeeper', () => {
       await postTo(batch, 'job')
       await batch.seal()
       const name = { kind: 'batch', id: batch.uuid, format: 99 }
-      await place.witness.setData(`${folderOf(place)}/${batch.uuid}`, encodeRecord({}, name))
+      await place.observer.setData(`${folderOf(place)}/${batch.uuid}`, encodeRecord({}, name))
       const told = nextEvent(board, 'error')
       await end(board, 'job')
       expect(String((await told).error)).toMatch(/format 99.*upgrade/)

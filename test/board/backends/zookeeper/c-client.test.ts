@@ -1,5 +1,5 @@
 /**
- * The official C client (the package `zookeeper`) as a witness that shares no code with ours: it reads what boards write, sees which znodes are
+ * The official C client (the package `zookeeper`) as an observer that shares no code with ours: it reads what boards write, sees which znodes are
  * ephemeral, takes a lock that boards must respect, and posts a job that they run.
  */
 import { pack, unpack } from 'msgpackr'
@@ -44,29 +44,34 @@ interface SeenNode {
 }
 
 describe.skipIf(!zookeeperHosts || nativeLeftOut)('the C client beside a board', () => {
-  let witness: CClient
+  let observer: CClient
 
   beforeAll(async () => {
     const Package = (await nativePackage()) as new (options: object) => CClient
-    witness = new Package({ connect: zookeeperHosts, timeout: 10_000, debug_level: 0, host_order_deterministic: false })
-    const ready = new Promise<void>((resolve) => witness.on('connect', resolve))
-    witness.init({})
+    observer = new Package({
+      connect: zookeeperHosts,
+      timeout: 10_000,
+      debug_level: 0,
+      host_order_deterministic: false,
+    })
+    const ready = new Promise<void>((resolve) => observer.on('connect', resolve))
+    observer.init({})
     await ready
   }, COMPILING_LIMIT_MS)
 
-  afterAll(() => witness?.close())
+  afterAll(() => observer?.close())
 
   /** Returns the znode and everything below it, as the C client reads it. */
   async function readTree(path: string): Promise<SeenNode[]> {
-    const [stat, data] = await witness.get(path, false)
-    const names = await witness.get_children(path, false)
+    const [stat, data] = await observer.get(path, false)
+    const names = await observer.get_children(path, false)
     const below = await Promise.all(names.map((name) => readTree(`${path}/${name}`)))
     return [{ path, stat, data }, ...below.flat()]
   }
 
   /** Returns the trees of the board and of its sessions folder. */
   async function readBoard({ path }: Pick<ZooKeeperPlace, 'path'>): Promise<SeenNode[]> {
-    await witness.sync(path)
+    await observer.sync(path)
     const cut = path.lastIndexOf('/')
     const trees = await Promise.all([
       readTree(path),
@@ -135,7 +140,7 @@ describe.skipIf(!zookeeperHosts || nativeLeftOut)('the C client beside a board',
     expect(ownerOf(`${place.path}/${id}`)).toBe(0n)
 
     for (const { path, stat, data } of seen) {
-      const ours = await place.witness.getData(path)
+      const ours = await place.observer.getData(path)
       expect([path, toHex(ours.data)]).toEqual([path, toHex(data)])
       expect(ours.stat).toMatchObject({ version: stat.version, dataLength: stat.dataLength })
     }
@@ -146,13 +151,13 @@ describe.skipIf(!zookeeperHosts || nativeLeftOut)('the C client beside a board',
     await using place = await zookeeperPlace()
     await using board = await place.open()
     const job = await board.post('work', {})
-    const lock = await witness.create(`${place.path}/${jobIdFor(job)}.lock`, pack({ owner: 'a person' }), EPHEMERAL)
+    const lock = await observer.create(`${place.path}/${jobIdFor(job)}.lock`, pack({ owner: 'a person' }), EPHEMERAL)
     await refresh(board)
     expect(job.state).toBe('CLAIMED')
     const refusal = await rejectionOf(board.claim(job))
     expect(refusal).toBeInstanceOf(Unclaimable)
     expect(String(refusal)).toContain('a person')
-    await witness.delete_(lock, ANY_VERSION)
+    await observer.delete_(lock, ANY_VERSION)
     await refresh(board)
     await (await board.claim(job)).consume()
     expect(job.state).toBe('COMPLETE')
@@ -162,10 +167,10 @@ describe.skipIf(!zookeeperHosts || nativeLeftOut)('the C client beside a board',
     await using place = await zookeeperPlace()
     await using board = await place.open()
     const model = await board.post('work', { n: 1 }, { name: 'model' })
-    const [, bytes] = await witness.get(`${place.path}/${jobIdFor(model)}`, false)
+    const [, bytes] = await observer.get(`${place.path}/${jobIdFor(model)}`, false)
     const uuid = newUuid()
     const posting = { ...(unpack(bytes ?? Buffer.alloc(0)) as object), uuid, name: 'by hand' }
-    await witness.create(`${place.path}/job`, pack(posting), SEQUENTIAL)
+    await observer.create(`${place.path}/job`, pack(posting), SEQUENTIAL)
     await refresh(board)
     const claim = await board.claim(await board.find(uuid))
     expect(claim.job).toMatchObject({ uuid, name: 'by hand', details: { store: { n: 1 } } })

@@ -4,7 +4,7 @@ import { TRY_AGAIN } from '../../../../src/board/backends/zookeeper/commit/parts
 import { ZooKeeperHistory } from '../../../../src/board/backends/zookeeper/history.ts'
 import { DependencyRelease, type Release } from '../../../../src/board/backends/zookeeper/parts/dependency-release.ts'
 import { KnownDependencies } from '../../../../src/board/backends/zookeeper/store/known-dependencies.ts'
-import { Layout } from '../../../../src/board/backends/zookeeper/store/layout.ts'
+import { ZooKeeperLayout } from '../../../../src/board/backends/zookeeper/store/layout.ts'
 import { Waits } from '../../../../src/board/backends/zookeeper/store/waits.ts'
 import type { Job, JobBoard } from '../../../../src/board/index.ts'
 import { Timeout } from '../../../../src/core/errors.ts'
@@ -15,13 +15,13 @@ import { type FrameRecorder, recordFrames } from '../../../support/overhearing.t
 import { usual as test, variant } from '../../../variant.ts'
 import { portOf } from '../../../zookeeper/clients.ts'
 import { jobIdFor, type ZooKeeperPlace, zookeeperPlace } from '../../boards.ts'
-import { ProxiedBoard } from '../../broken-scene.ts'
 import { nextEvent, rejectionOf } from '../../events.ts'
 import { claimed, namesOn, refresh } from '../../jobs.ts'
+import { ProxiedBoard } from '../../proxied-board.ts'
 
 /** Returns what sweeps the dependencies of a board. */
-function sweeper({ witness, path }: ZooKeeperPlace): Waits {
-  return new Waits({ zookeeper: witness, layout: new Layout(path) })
+function sweeper({ observer, path }: ZooKeeperPlace): Waits {
+  return new Waits({ zookeeper: observer, layout: new ZooKeeperLayout(path) })
 }
 
 function postAfter(board: JobBoard, name: string, after: readonly Job[] = []): Promise<Job> {
@@ -40,7 +40,7 @@ describe.skipIf(!zookeeperHosts)('dependencies on ZooKeeper', () => {
     await (await claimed(board, 'second')).trash()
     expect(await place.jobNodes()).toEqual([])
     for (const folder of ['.waits', '.cancel'])
-      expect((await place.witness.getChildren(`${place.path}/${folder}`)).names).toEqual([])
+      expect((await place.observer.getChildren(`${place.path}/${folder}`)).names).toEqual([])
   })
 
   test('a job that nobody freed after the last dependency was met is freed by the sweep', async () => {
@@ -49,9 +49,9 @@ describe.skipIf(!zookeeperHosts)('dependencies on ZooKeeper', () => {
     const first = await postAfter(board, 'first')
     const second = await postAfter(board, 'second', [first])
     // As after two owners that ended at the same time, saw each other's dependency, and died before they looked again.
-    const { witness, path } = place
+    const { observer, path } = place
     const id = jobIdFor(second)
-    await witness.delete(`${path}/.waits/${id}/${jobIdFor(first)}`)
+    await observer.delete(`${path}/.waits/${id}/${jobIdFor(first)}`)
     await refresh(board)
     await (await board.claim(first)).abandon({ delay: '1h' })
     expect(await rejectionOf(board.claimNext({ timeout: 0 }))).toBeInstanceOf(Timeout)
@@ -61,7 +61,7 @@ describe.skipIf(!zookeeperHosts)('dependencies on ZooKeeper', () => {
   })
 
   describe('an owner that has seen the posts of dependent jobs', () => {
-    interface Scene extends AsyncDisposable {
+    interface Setup extends AsyncDisposable {
       readonly board: JobBoard
       readonly owner: JobBoard
       /** What the owner asks the servers for. */
@@ -71,7 +71,7 @@ describe.skipIf(!zookeeperHosts)('dependencies on ZooKeeper', () => {
     }
 
     /** The jobs `both`, after two jobs, and `after`, after the first of them. */
-    async function scene(): Promise<Scene> {
+    async function setup(): Promise<Setup> {
       const place = await zookeeperPlace()
       const requests = await recordFrames({ port: portOf(zookeeperHosts) })
       const owner = await place.openAt(requests.hosts, { parameters: '?sessionTimeout=60s' })
@@ -90,7 +90,7 @@ describe.skipIf(!zookeeperHosts)('dependencies on ZooKeeper', () => {
     }
 
     test('ends those on which they depend without a read', async () => {
-      await using at = await scene()
+      await using at = await setup()
       const { owner, requests, first, second } = at
       const claims = [await owner.claim(first), await owner.claim(second)]
       await refresh(owner)
@@ -102,10 +102,10 @@ describe.skipIf(!zookeeperHosts)('dependencies on ZooKeeper', () => {
     })
 
     test('is refused where others have changed them since, and reads what they are now', async () => {
-      await using at = await scene()
+      await using at = await setup()
       const { board, owner, requests, first, second } = at
       const claim = await owner.claim(second)
-      requests.deaf = true
+      requests.dropsWatchEvents = true
       await postAfter(board, 'late', [second])
       await (await board.claim(first)).consume()
       await claim.consume()
@@ -117,7 +117,7 @@ describe.skipIf(!zookeeperHosts)('dependencies on ZooKeeper', () => {
   })
 
   describe('of jobs that end at the same time, the last one frees the job after them', () => {
-    interface Scene extends AsyncDisposable {
+    interface Setup extends AsyncDisposable {
       readonly place: ZooKeeperPlace
       /** Returns what frees jobs, as in a process of its own. */
       process(): DependencyRelease
@@ -127,34 +127,34 @@ describe.skipIf(!zookeeperHosts)('dependencies on ZooKeeper', () => {
       isFree(): Promise<boolean>
     }
 
-    async function scene(): Promise<Scene> {
+    async function setup(): Promise<Setup> {
       const place = await zookeeperPlace()
-      const { witness, path } = place
-      const layout = new Layout(path)
+      const { observer, path } = place
+      const layout = new ZooKeeperLayout(path)
       await using board = await place.open()
       const jobs = { first: await postAfter(board, 'first'), second: await postAfter(board, 'second') }
       const last = jobIdFor(await postAfter(board, 'last', [jobs.first, jobs.second]))
       const dependent = { id: last, name: last, on: 'done' } as const
       return {
         place,
-        process: () => new DependencyRelease({ zookeeper: witness, layout, known: new KnownDependencies(layout) }),
+        process: () => new DependencyRelease({ zookeeper: observer, layout, known: new KnownDependencies(layout) }),
         prepare: (release, name) =>
           release.prepare(jobIdFor(jobs[name]), [dependent], { outcome: { outcome: 'done' }, changed: TRY_AGAIN }),
-        commit: (...releases) => witness.multi(releases.flatMap(({ steps }) => steps.map((step) => step.op))),
-        isFree: async () => (await witness.exists(`${path}/.waits/${last}`)) === undefined,
+        commit: (...releases) => observer.multi(releases.flatMap(({ steps }) => steps.map((step) => step.op))),
+        isFree: async () => (await observer.exists(`${path}/.waits/${last}`)) === undefined,
         [Symbol.asyncDispose]: () => place[Symbol.asyncDispose](),
       }
     }
 
     test('in two processes: the second one is refused, and reads again', async () => {
-      await using at = await scene()
+      await using at = await setup()
       const [one, other] = [at.process(), at.process()]
       const [first, second] = await Promise.all([at.prepare(one, 'first'), at.prepare(other, 'second')])
       await at.commit(first)
       expect(await at.isFree()).toBe(false)
       expect(await rejectionOf(at.commit(second))).toBeInstanceOf(NoNode)
       const [precheck] = second.prechecks
-      const [found] = precheck ? (await at.place.witness.multiRead([precheck.op])).results : []
+      const [found] = precheck ? (await at.place.observer.multiRead([precheck.op])).results : []
       expect(precheck?.judge(found as never)).toBe(TRY_AGAIN)
       second[Symbol.dispose]()
       await at.commit(await at.prepare(other, 'second'))
@@ -162,14 +162,14 @@ describe.skipIf(!zookeeperHosts)('dependencies on ZooKeeper', () => {
     })
 
     test('in one process: the one that is sent later relies on the one before it', async () => {
-      await using at = await scene()
+      await using at = await setup()
       const one = at.process()
       await at.commit(await at.prepare(one, 'first'), await at.prepare(one, 'second'))
       expect(await at.isFree()).toBe(true)
     })
 
     test('in one process, where the one before is refused: they do not rely on each other', async () => {
-      await using at = await scene()
+      await using at = await setup()
       const one = at.process()
       const first = await at.prepare(one, 'first')
       const second = await at.prepare(one, 'second')
@@ -189,12 +189,12 @@ describe.skipIf(!zookeeperHosts)('dependencies on ZooKeeper', () => {
       Array.from({ length: 1_200 }, () => ({ flow: 'flow', store: {}, after: [first] })),
     )
     const ids = posted.map((result) => ('job' in result ? jobIdFor(result.job) : ''))
-    const { witness, path } = place
+    const { observer, path } = place
     const ready = ids.at(-1) ?? ''
-    await witness.delete(`${path}/.waits/${ready}/${jobIdFor(first)}`)
+    await observer.delete(`${path}/.waits/${ready}/${jobIdFor(first)}`)
     await sweeper(place).sweep(ids)
-    expect((await witness.getChildren(`${path}/.waits`)).names).toHaveLength(1_199)
-    expect(await witness.exists(`${path}/.waits/${ready}`)).toBeUndefined()
+    expect((await observer.getChildren(`${path}/.waits`)).names).toHaveLength(1_199)
+    expect(await observer.exists(`${path}/.waits/${ready}`)).toBeUndefined()
   })
 
   test('a post after many jobs that have ended meanwhile looks for all of them at once', async () => {
@@ -219,9 +219,9 @@ describe.skipIf(!zookeeperHosts)('dependencies on ZooKeeper', () => {
     const first = await postAfter(board, 'first')
     const second = await postAfter(board, 'second', [first])
     await place.removeRaw(second)
-    const { witness, path } = place
+    const { observer, path } = place
     await sweeper(place).sweep([jobIdFor(second)])
-    expect((await witness.getChildren(`${path}/.waits`)).names).toEqual([])
+    expect((await observer.getChildren(`${path}/.waits`)).names).toEqual([])
     await (await board.claim(first)).consume()
     expect(await place.jobNodes()).toEqual([])
   })
@@ -255,7 +255,7 @@ describe.skipIf(!zookeeperHosts)('dependencies on ZooKeeper', () => {
         const ends = await Promise.all(results.map((result) => ('job' in result ? result.job.wait() : undefined)))
         expect(new Set(ends)).toEqual(new Set([how === 'consume' ? 'COMPLETE' : 'TRASHED']))
       }
-      expect((await place.witness.getChildren(`${place.path}/.waits`)).names).toEqual([])
+      expect((await place.observer.getChildren(`${place.path}/.waits`)).names).toEqual([])
     },
   )
 
@@ -288,8 +288,8 @@ describe.skipIf(!zookeeperHosts)('dependencies on ZooKeeper', () => {
   )
 
   variant('a lost answer to the end of a job frees the jobs after it once', async () => {
-    await using scene = await ProxiedBoard.set()
-    const { board, other, proxy } = scene
+    await using setup = await ProxiedBoard.set()
+    const { board, other, proxy } = setup
     const first = await postAfter(board, 'first')
     const second = await postAfter(board, 'second', [first])
     const claim = await board.claim(first)

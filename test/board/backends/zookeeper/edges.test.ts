@@ -37,7 +37,7 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
     )
     for (let number = 0; number < 8; number++) await boss.post('flow', {})
     const gateAt = async () => {
-      const { data, stat } = await place.witness.getData(`${place.path}/.gate`)
+      const { data, stat } = await place.observer.getData(`${place.path}/.gate`)
       return decodeGate(data).fenceBase + stat.mzxid
     }
     const paused: { from: bigint; to: bigint }[] = []
@@ -114,7 +114,7 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
       expect(again.job.details.store).toEqual({ text })
       await again.consume()
       for (const folder of ['.keys', '.cancel', '.trash']) {
-        expect((await place.witness.getChildren(`${place.path}/${folder}`)).names).toEqual([])
+        expect((await place.observer.getChildren(`${place.path}/${folder}`)).names).toEqual([])
       }
     },
   )
@@ -123,7 +123,7 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
     await using place = await zookeeperPlace()
     await using board = await place.open()
     await using other = await place.open()
-    await place.witness.delete(`${place.path}/.gate`)
+    await place.observer.delete(`${place.path}/.gate`)
     await board.post('flow', {}, { name: 'job' })
     const [claim] = await Promise.race([board.claimNext(), other.claimNext()])
     await claim.abandon()
@@ -131,7 +131,7 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
     expect(await rejectionOf(other.claim(claim.job))).toBeInstanceOf(Unclaimable)
     await board.resume()
 
-    await place.witness.create(`${place.path}/.keys/one`, Buffer.from('garbage'))
+    await place.observer.create(`${place.path}/.keys/one`, Buffer.from('garbage'))
     expect(await board.post('flow', {}, { name: 'keyed', key: 'one' })).toMatchObject({ created: true })
     expect(await other.post('flow', {}, { key: 'one' })).toMatchObject({ created: false, name: 'keyed' })
     expect(await namesOn(other)).toEqual(['job', 'keyed'])
@@ -143,7 +143,7 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
     await board.post('flow', {})
     const [claim] = await board.claimNext()
     const [id] = await place.jobNodes()
-    await place.witness.create(`${place.path}/.cancel/${id}`, Buffer.from('garbage'))
+    await place.observer.create(`${place.path}/.cancel/${id}`, Buffer.from('garbage'))
     const ended = claim.perform(async (_, { signal }) => {
       // The request may have been heard before the work began.
       if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
@@ -151,7 +151,7 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
     })
     expect(await ended).toBe('trashed')
     expect(String(claim.cancelled.reason)).toContain('an unknown owner')
-    expect((await place.witness.getChildren(`${place.path}/.cancel`)).names).toEqual([])
+    expect((await place.observer.getChildren(`${place.path}/.cancel`)).names).toEqual([])
   })
 
   test('does not take a job that its claim would be too large for: every resource carries the ACL along', async () => {
@@ -172,10 +172,10 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
     await using board = await place.open()
     const job = await board.post('flow', {}, { key: 'one' })
     const path = `${place.path}/${jobIdFor(job)}`
-    const { data } = await place.witness.getData(path)
+    const { data } = await place.observer.getData(path)
     const posting = Object(decode(data ?? new Uint8Array(), 'msgpack'))
     const told = nextEvent(board, 'error')
-    await place.witness.setData(path, encode({ ...posting, format: 99 }, 'msgpack'))
+    await place.observer.setData(path, encode({ ...posting, format: 99 }, 'msgpack'))
     await told
     expect(await rejectionOf(board.post('flow', {}, { key: 'one' }))).toBeInstanceOf(Duplicate)
     expect(await place.jobNodes()).toEqual([jobIdFor(job)])

@@ -10,11 +10,11 @@ import { startProxy } from '../../../support/proxy.ts'
 import { usual as test, variant } from '../../../variant.ts'
 import { portOf } from '../../../zookeeper/clients.ts'
 import { zookeeperPlace } from '../../boards.ts'
-import { CUTS, ProxiedBoard, waitForStableConnection } from '../../broken-scene.ts'
 import { nextEvent, nextSession, recordEvents, rejectionOf, whenLost } from '../../events.ts'
 import { all, namesOn, refresh } from '../../jobs.ts'
 import { openReplacing, replaceUnheard } from '../../lost-replacement.ts'
 import { takeUnheard } from '../../lost-tokens.ts'
+import { CUTS, ProxiedBoard, waitForStableConnection } from '../../proxied-board.ts'
 import { checkWritten, writeOn } from '../../records.ts'
 
 type Kind = 'posted' | 'claimed' | 'consumed' | 'abandoned' | 'trashed'
@@ -23,8 +23,8 @@ type Kind = 'posted' | 'claimed' | 'consumed' | 'abandoned' | 'trashed'
 interface Case {
   readonly name: string
   readonly kind: Kind & keyof BoardEvents
-  ready(scene: ProxiedBoard): Promise<() => Promise<unknown>>
-  check(scene: ProxiedBoard, result: unknown): Promise<void>
+  ready(setup: ProxiedBoard): Promise<() => Promise<unknown>>
+  check(setup: ProxiedBoard, result: unknown): Promise<void>
 }
 
 async function claimOn(board: JobBoard): Promise<Claim> {
@@ -90,7 +90,7 @@ const CASES: readonly Case[] = [
       expect(claim).toMatchObject({ who: 'board', run: 1 })
       expect(claim.lost.aborted).toBe(false)
       const [id] = await place.jobNodes()
-      const lock = await place.witness.exists(`${place.path}/${id}.lock`)
+      const lock = await place.observer.exists(`${place.path}/${id}.lock`)
       expect((lock?.czxid ?? 0n) + (await place.fenceBase())).toBe(claim.fence)
       expect(await other.findOwner(await other.find(claim.job.uuid))).toBe('board')
       await claim.consume()
@@ -143,11 +143,11 @@ const CASES: readonly Case[] = [
 ]
 
 /** Starts the operation, whose answer gets lost, and resolves when the server has done it. */
-async function doneUnheard(scene: ProxiedBoard, { kind, ready }: Case): Promise<Promise<unknown>[]> {
-  const act = await ready(scene)
-  await refresh(scene.other)
-  const told = nextEvent(scene.other, kind)
-  scene.proxy.mode = 'swallow-replies'
+async function doneUnheard(setup: ProxiedBoard, { kind, ready }: Case): Promise<Promise<unknown>[]> {
+  const act = await ready(setup)
+  await refresh(setup.other)
+  const told = nextEvent(setup.other, kind)
+  setup.proxy.mode = 'swallow-replies'
   const acting = act()
   acting.catch(() => undefined)
   await told
@@ -157,66 +157,66 @@ async function doneUnheard(scene: ProxiedBoard, { kind, ready }: Case): Promise<
 describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
   describe.each(CASES)('in $name', (operation) => {
     test('after it was done: the result is what it would have been, and nothing is done twice', async () => {
-      await using scene = await ProxiedBoard.set()
-      const history = recordEvents(scene.other)
-      const [acting] = await doneUnheard(scene, operation)
-      scene.proxy.mode = 'pass'
-      scene.proxy.resetAll()
-      await operation.check(scene, await acting)
-      await refresh(scene.other)
+      await using setup = await ProxiedBoard.set()
+      const history = recordEvents(setup.other)
+      const [acting] = await doneUnheard(setup, operation)
+      setup.proxy.mode = 'pass'
+      setup.proxy.resetAll()
+      await operation.check(setup, await acting)
+      await refresh(setup.other)
       expect(history.filter((told) => told === 'posted job').length).toBeLessThanOrEqual(1)
-      expect(await scene.place.jobNodes()).toEqual([])
-      expect(await scene.other.countJobs()).toBe(0)
+      expect(await setup.place.jobNodes()).toEqual([])
+      expect(await setup.other.countJobs()).toBe(0)
     })
 
     test('before it arrived: it is done after all, once', async () => {
-      await using scene = await ProxiedBoard.set()
-      const act = await operation.ready(scene)
-      scene.proxy.mode = 'blackhole'
-      const sent = scene.proxy.nextRequest()
+      await using setup = await ProxiedBoard.set()
+      const act = await operation.ready(setup)
+      setup.proxy.mode = 'blackhole'
+      const sent = setup.proxy.nextRequest()
       const acting = act()
       await sent
-      scene.proxy.mode = 'pass'
-      scene.proxy.resetAll()
-      await operation.check(scene, await acting)
-      expect(await scene.place.jobNodes()).toEqual([])
+      setup.proxy.mode = 'pass'
+      setup.proxy.resetAll()
+      await operation.check(setup, await acting)
+      expect(await setup.place.jobNodes()).toEqual([])
     })
 
     test('while there is no connection: it is done when there is one', async () => {
-      await using scene = await ProxiedBoard.set()
-      const act = await operation.ready(scene)
-      const suspended = nextEvent(scene.board, 'state', ({ state }) => state === 'disconnected')
-      scene.proxy.mode = 'refuse'
-      scene.proxy.resetAll()
+      await using setup = await ProxiedBoard.set()
+      const act = await operation.ready(setup)
+      const suspended = nextEvent(setup.board, 'state', ({ state }) => state === 'disconnected')
+      setup.proxy.mode = 'refuse'
+      setup.proxy.resetAll()
       await suspended
       const acting = act()
-      scene.proxy.mode = 'pass'
-      await operation.check(scene, await acting)
+      setup.proxy.mode = 'pass'
+      await operation.check(setup, await acting)
     })
 
     variant.each(CUTS)('and breaks again after %d more requests while it is being found out', async (cut) => {
-      await using scene = await ProxiedBoard.set()
-      const [acting] = await doneUnheard(scene, operation)
+      await using setup = await ProxiedBoard.set()
+      const [acting] = await doneUnheard(setup, operation)
       let over = false
       const cutting = async () => {
-        for (let request = 0; request < cut; request++) await scene.proxy.nextRequest()
-        if (!over) scene.proxy.resetAll()
+        for (let request = 0; request < cut; request++) await setup.proxy.nextRequest()
+        if (!over) setup.proxy.resetAll()
       }
-      scene.proxy.mode = 'pass'
-      scene.proxy.resetAll()
+      setup.proxy.mode = 'pass'
+      setup.proxy.resetAll()
       void cutting()
       const result = await acting
       over = true
-      await waitForStableConnection(scene.board)
-      await operation.check(scene, result)
-      expect(await scene.place.jobNodes()).toEqual([])
+      await waitForStableConnection(setup.board)
+      await operation.check(setup, result)
+      expect(await setup.place.jobNodes()).toEqual([])
     })
 
     test('and whose session ends before it can be found out: the outcome is unknown, and the error says so', async () => {
-      await using scene = await ProxiedBoard.set()
-      const { board, other, place, proxy } = scene
+      await using setup = await ProxiedBoard.set()
+      const { board, other, place, proxy } = setup
       const session = await place.sessionOf(board)
-      const [acting] = await doneUnheard(scene, operation)
+      const [acting] = await doneUnheard(setup, operation)
       const reborn = nextSession(board)
       proxy.mode = 'refuse'
       proxy.resetAll()
@@ -238,8 +238,8 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
   test.each(['consumed', 'abandoned'] as const)(
     'work that was %s when the session ended: performed, and the outcome is unknown',
     async (kind) => {
-      await using scene = await ProxiedBoard.set()
-      const { board, other, place, proxy } = scene
+      await using setup = await ProxiedBoard.set()
+      const { board, other, place, proxy } = setup
       const claim = await claimOn(board)
       const session = await place.sessionOf(board)
       await refresh(other)
@@ -272,7 +272,7 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
     proxy.resetAll()
     expect(await replacing).toMatchObject({ created: false, because: 'waiting', replaced: true, uuid })
     const [id] = await place.jobNodes()
-    expect((await place.witness.getData(`${place.path}/${id}`)).stat.version).toBe(1)
+    expect((await place.observer.getData(`${place.path}/${id}`)).stat.version).toBe(1)
     const [claim] = await other.claimNext()
     expect(claim.job.details.store).toEqual({ n: 2 })
     await claim.consume()
@@ -280,8 +280,8 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
   })
 
   test('tokens whose answer is lost are taken once', async () => {
-    await using scene = await ProxiedBoard.set()
-    const { board, other, proxy } = scene
+    await using setup = await ProxiedBoard.set()
+    const { board, other, proxy } = setup
     const loseAnswers = () => {
       proxy.mode = 'swallow-replies'
     }
@@ -293,8 +293,8 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
 
   test('a job that was done by others before the answer to its post was found out is known to be done', async () => {
     for (const settle of ['consume', 'trash'] as const) {
-      await using scene = await ProxiedBoard.set()
-      const { board, other, proxy } = scene
+      await using setup = await ProxiedBoard.set()
+      const { board, other, proxy } = setup
       proxy.mode = 'swallow-replies'
       const posting = board.post('flow', {}, { name: 'job' })
       const [claim] = await other.claimNext()
@@ -309,8 +309,8 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
   })
 
   test('a job that changed before the answer to its post was found out is claimed as it is now', async () => {
-    await using scene = await ProxiedBoard.set()
-    const { board, other, proxy } = scene
+    await using setup = await ProxiedBoard.set()
+    const { board, other, proxy } = setup
     proxy.mode = 'swallow-replies'
     const posting = board.post('flow', {}, { name: 'job' })
     for (let run = 1; run <= 3; run++) await (await other.claimNext())[0].abandon({ reason: `run ${run}` })
@@ -324,8 +324,8 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
   })
 
   test("a claim of another, while one's own was on its way, is a claim that was refused", async () => {
-    await using scene = await ProxiedBoard.set()
-    const { board, other, proxy } = scene
+    await using setup = await ProxiedBoard.set()
+    const { board, other, proxy } = setup
     const job = await board.post('flow', {}, { name: 'job' })
     const seen = await other.find(job.uuid)
     proxy.mode = 'blackhole'
@@ -341,8 +341,8 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
 
   test('a settle that was never sent when the session ended is a claim lost, and changes nothing', async () => {
     for (const settle of ['consume', 'abandon', 'trash'] as const) {
-      await using scene = await ProxiedBoard.set()
-      const { board, other, place, proxy } = scene
+      await using setup = await ProxiedBoard.set()
+      const { board, other, place, proxy } = setup
       const claim = await claimOn(board)
       const session = await place.sessionOf(board)
       const [lost, reborn] = [whenLost(claim), nextSession(board)]

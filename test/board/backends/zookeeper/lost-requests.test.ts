@@ -7,17 +7,17 @@ import { expireSession } from '../../../support/expire-session.ts'
 import { zookeeperHosts } from '../../../support/namespace.ts'
 import { usual as test, variant } from '../../../variant.ts'
 import type { ZooKeeperPlace } from '../../boards.ts'
-import { CUTS, ProxiedBoard, waitForStableConnection } from '../../broken-scene.ts'
 import { nextEvent, nextSession, rejectionOf, whenAborted } from '../../events.ts'
 import { all, claimed, namesOn, refresh } from '../../jobs.ts'
+import { CUTS, ProxiedBoard, waitForStableConnection } from '../../proxied-board.ts'
 
 const RESOURCES = { exclusive: ['disk'], shared: ['net', 'tape'] }
 
 /** One operation, made ready so that it is one request; and what has to be so when it was done, once. */
 interface Case {
   readonly name: string
-  ready(scene: ProxiedBoard): Promise<() => Promise<unknown>>
-  check(scene: ProxiedBoard, result: unknown): Promise<void>
+  ready(setup: ProxiedBoard): Promise<() => Promise<unknown>>
+  check(setup: ProxiedBoard, result: unknown): Promise<void>
 }
 
 async function trashed({ board }: ProxiedBoard): Promise<TrashedJob> {
@@ -42,7 +42,7 @@ async function consumeAll(board: JobBoard): Promise<string[]> {
 
 /** What lies in a folder of the board. */
 async function lying({ place }: ProxiedBoard, folder: string): Promise<string[]> {
-  return (await place.witness.getChildren(`${place.path}/${folder}`)).names
+  return (await place.observer.getChildren(`${place.path}/${folder}`)).names
 }
 
 const CASES: readonly Case[] = [
@@ -70,18 +70,18 @@ const CASES: readonly Case[] = [
       await refresh(board)
       return () => board.claim(job)
     },
-    check: async (scene, result) => {
+    check: async (setup, result) => {
       const claim = result as Claim
       expect(claim.run).toBe(2)
-      expect(await lying(scene, '.permits/disk')).toEqual(['x'])
-      expect(await lying(scene, '.permits/net')).toHaveLength(1)
-      await refresh(scene.other)
-      const waiting = scene.other.claimNext()
+      expect(await lying(setup, '.permits/disk')).toEqual(['x'])
+      expect(await lying(setup, '.permits/net')).toHaveLength(1)
+      await refresh(setup.other)
+      const waiting = setup.other.claimNext()
       await claim.consume()
-      const [heir] = await waiting
-      expect(heir.job.name).toBe('next')
-      await heir.consume()
-      for (const name of ['disk', 'net', 'tape']) expect(await lying(scene, `.permits/${name}`)).toEqual([])
+      const [nextOwner] = await waiting
+      expect(nextOwner.job.name).toBe('next')
+      await nextOwner.consume()
+      for (const name of ['disk', 'net', 'tape']) expect(await lying(setup, `.permits/${name}`)).toEqual([])
     },
   },
   {
@@ -90,11 +90,11 @@ const CASES: readonly Case[] = [
       const job = await board.post('flow', {}, { name: 'job', key: 'one' })
       return () => board.cancel(job, { reason: 'why' })
     },
-    check: async (scene) => {
-      const [entry, ...others] = await all(scene.board.trashed())
+    check: async (setup) => {
+      const [entry, ...others] = await all(setup.board.trashed())
       expect(others).toEqual([])
       expect(entry?.reason).toContain('why')
-      expect(await lying(scene, '.keys')).toEqual([])
+      expect(await lying(setup, '.keys')).toEqual([])
     },
   },
   {
@@ -104,12 +104,12 @@ const CASES: readonly Case[] = [
       await (await board.claim(job)).abandon({ delay: '1h' })
       return () => board.cancel(job, { reason: 'why' })
     },
-    check: async (scene) => {
-      expect(await lying(scene, '.cancel')).toHaveLength(1)
-      const [claim] = await scene.other.claimNext()
+    check: async (setup) => {
+      expect(await lying(setup, '.cancel')).toHaveLength(1)
+      const [claim] = await setup.other.claimNext()
       expect(String(await whenAborted(claim.cancelled))).toContain('why')
       await claim.trash()
-      expect(await lying(scene, '.cancel')).toEqual([])
+      expect(await lying(setup, '.cancel')).toEqual([])
     },
   },
   {
@@ -140,9 +140,9 @@ const CASES: readonly Case[] = [
   },
   {
     name: 'a restoration',
-    ready: async (scene) => {
-      const entry = await trashed(scene)
-      return () => scene.board.restore(entry)
+    ready: async (setup) => {
+      const entry = await trashed(setup)
+      return () => setup.board.restore(entry)
     },
     check: async ({ board, other }) => {
       expect(await namesOn(board)).toEqual(['job'])
@@ -154,9 +154,9 @@ const CASES: readonly Case[] = [
   },
   {
     name: 'a purge',
-    ready: async (scene) => {
-      const entry = await trashed(scene)
-      return () => scene.board.purge(entry)
+    ready: async (setup) => {
+      const entry = await trashed(setup)
+      return () => setup.board.purge(entry)
     },
     check: async ({ board, other }) => {
       expect(await all(board.trashed())).toEqual([])
@@ -166,24 +166,24 @@ const CASES: readonly Case[] = [
 ]
 
 /** Resolves at the next change of anything on the board. */
-async function changing({ witness, path }: ZooKeeperPlace): Promise<{ readonly changed: Promise<void> }> {
+async function changing({ observer, path }: ZooKeeperPlace): Promise<{ readonly changed: Promise<void> }> {
   let told: (() => void) | undefined
   const changed = new Promise<void>((resolve) => {
     told = resolve
   })
-  await witness.watch(path, { mode: 'recursive' }, { events: () => told?.(), gap: () => undefined })
+  await observer.watch(path, { mode: 'recursive' }, { events: () => told?.(), gap: () => undefined })
   return { changed }
 }
 
 /** Starts what is to be done, whose answer gets lost; resolves when the server has done it. */
-async function doneUnheard<T>(scene: ProxiedBoard, act: () => Promise<T>): Promise<{ readonly acting: Promise<T> }> {
-  await refresh(scene.other)
-  const { changed } = await changing(scene.place)
-  scene.proxy.mode = 'swallow-replies'
+async function doneUnheard<T>(setup: ProxiedBoard, act: () => Promise<T>): Promise<{ readonly acting: Promise<T> }> {
+  await refresh(setup.other)
+  const { changed } = await changing(setup.place)
+  setup.proxy.mode = 'swallow-replies'
   const acting = act()
   acting.catch(() => undefined)
   await changed
-  await refresh(scene.other)
+  await refresh(setup.other)
   return { acting }
 }
 
@@ -195,49 +195,49 @@ function reconnect({ proxy }: ProxiedBoard): void {
 describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
   describe.each(CASES)('in $name', (operation) => {
     test('after it was done: the result is what it would have been, and nothing is done twice', async () => {
-      await using scene = await ProxiedBoard.set()
-      const { acting } = await doneUnheard(scene, await operation.ready(scene))
-      reconnect(scene)
-      await operation.check(scene, await acting)
-      await refresh(scene.other)
-      expect(await scene.place.jobNodes()).toEqual([])
-      expect(await scene.other.countJobs()).toBe(0)
+      await using setup = await ProxiedBoard.set()
+      const { acting } = await doneUnheard(setup, await operation.ready(setup))
+      reconnect(setup)
+      await operation.check(setup, await acting)
+      await refresh(setup.other)
+      expect(await setup.place.jobNodes()).toEqual([])
+      expect(await setup.other.countJobs()).toBe(0)
     })
 
     test('before it arrived: it is done after all, once', async () => {
-      await using scene = await ProxiedBoard.set()
-      const act = await operation.ready(scene)
-      scene.proxy.mode = 'blackhole'
-      const sent = scene.proxy.nextRequest()
+      await using setup = await ProxiedBoard.set()
+      const act = await operation.ready(setup)
+      setup.proxy.mode = 'blackhole'
+      const sent = setup.proxy.nextRequest()
       const acting = act()
       await sent
-      reconnect(scene)
-      await operation.check(scene, await acting)
-      expect(await scene.place.jobNodes()).toEqual([])
+      reconnect(setup)
+      await operation.check(setup, await acting)
+      expect(await setup.place.jobNodes()).toEqual([])
     })
 
     variant.each(CUTS)('and breaks again after %d more requests while it is being found out', async (cut) => {
-      await using scene = await ProxiedBoard.set()
-      const { acting } = await doneUnheard(scene, await operation.ready(scene))
+      await using setup = await ProxiedBoard.set()
+      const { acting } = await doneUnheard(setup, await operation.ready(setup))
       let over = false
       const cutting = async () => {
-        for (let request = 0; request < cut; request++) await scene.proxy.nextRequest()
-        if (!over) scene.proxy.resetAll()
+        for (let request = 0; request < cut; request++) await setup.proxy.nextRequest()
+        if (!over) setup.proxy.resetAll()
       }
-      reconnect(scene)
+      reconnect(setup)
       void cutting()
       const result = await acting
       over = true
-      await waitForStableConnection(scene.board)
-      await operation.check(scene, result)
-      expect(await scene.place.jobNodes()).toEqual([])
+      await waitForStableConnection(setup.board)
+      await operation.check(setup, result)
+      expect(await setup.place.jobNodes()).toEqual([])
     })
 
     test('and whose session ends before it can be found out: the outcome is unknown, and the error says so', async () => {
-      await using scene = await ProxiedBoard.set()
-      const { board, other, place, proxy } = scene
+      await using setup = await ProxiedBoard.set()
+      const { board, other, place, proxy } = setup
       const session = await place.sessionOf(board)
-      const { acting } = await doneUnheard(scene, await operation.ready(scene))
+      const { acting } = await doneUnheard(setup, await operation.ready(setup))
       const reborn = nextSession(board)
       proxy.mode = 'refuse'
       proxy.resetAll()
@@ -261,13 +261,13 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
 
   describe('while others go on with what was done', () => {
     test('a post with a key: its job is done by others, and another is posted with the key', async () => {
-      await using scene = await ProxiedBoard.set()
-      const { board, other } = scene
-      const { acting } = await doneUnheard(scene, () => board.post('flow', {}, { name: 'first', key: 'one' }))
+      await using setup = await ProxiedBoard.set()
+      const { board, other } = setup
+      const { acting } = await doneUnheard(setup, () => board.post('flow', {}, { name: 'first', key: 'one' }))
       await (await claimed(other, 'first')).consume()
       const second = await other.post('flow', {}, { name: 'second', key: 'one' })
       expect(second.created).toBe(true)
-      reconnect(scene)
+      reconnect(setup)
       const first = await acting
       expect(first).toMatchObject({ created: true, name: 'first', state: 'COMPLETE' })
       expect(first.uuid).not.toBe(second.uuid)
@@ -276,27 +276,27 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
     })
 
     test('a post with a key that never arrived, and was posted by another meanwhile', async () => {
-      await using scene = await ProxiedBoard.set()
-      const { board, other, proxy } = scene
+      await using setup = await ProxiedBoard.set()
+      const { board, other, proxy } = setup
       proxy.mode = 'blackhole'
       const sent = proxy.nextRequest()
       const acting = board.post('flow', {}, { name: 'first', key: 'one' })
       await sent
       const second = await other.post('flow', {}, { name: 'second', key: 'one' })
-      reconnect(scene)
+      reconnect(setup)
       expect(await acting).toMatchObject({ created: false, uuid: second.uuid })
       expect(await namesOn(board)).toEqual(['second'])
     })
 
     test('a return: the job is claimed and done by others', async () => {
-      await using scene = await ProxiedBoard.set()
-      const { board, other } = scene
+      await using setup = await ProxiedBoard.set()
+      const { board, other } = setup
       const job = await board.post('flow', {}, { name: 'job', resources: RESOURCES })
       const claim = await board.claim(job)
-      const { acting } = await doneUnheard(scene, () => claim.abandon())
+      const { acting } = await doneUnheard(setup, () => claim.abandon())
       const taken = await claimed(other, 'job')
       await taken.consume()
-      reconnect(scene)
+      reconnect(setup)
       await acting
       expect([claim.settled, claim.lost.aborted]).toEqual([true, false])
       expect(await job.wait({ timeout: '20s' })).toBe('COMPLETE')
@@ -304,14 +304,14 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
     })
 
     test('a trashing: the job is restored and done by others', async () => {
-      await using scene = await ProxiedBoard.set()
-      const { board, other } = scene
+      await using setup = await ProxiedBoard.set()
+      const { board, other } = setup
       const job = await board.post('flow', {}, { name: 'job' })
       const claim = await board.claim(job)
-      const { acting } = await doneUnheard(scene, () => claim.trash({ reason: 'why' }))
+      const { acting } = await doneUnheard(setup, () => claim.trash({ reason: 'why' }))
       for (const entry of await all(other.trashed())) await other.restore(entry)
       await (await claimed(other, 'job')).consume()
-      reconnect(scene)
+      reconnect(setup)
       await acting
       expect(claim.settled).toBe(true)
       expect(await namesOn(board)).toEqual([])
@@ -319,30 +319,30 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
     })
 
     test('a cancellation: the job is restored; a request: the job is given up', async () => {
-      await using scene = await ProxiedBoard.set()
-      const { board, other } = scene
+      await using setup = await ProxiedBoard.set()
+      const { board, other } = setup
       const unrun = await board.post('flow', {}, { name: 'unrun' })
-      const first = await doneUnheard(scene, () => board.cancel(unrun))
+      const first = await doneUnheard(setup, () => board.cancel(unrun))
       for (const entry of await all(other.trashed())) await other.restore(entry)
-      reconnect(scene)
+      reconnect(setup)
       await first.acting
       expect(await namesOn(board)).toEqual(['unrun'])
       const claim = await claimed(other, 'unrun')
       await refresh(board)
       const running = await board.find(claim.job.uuid)
-      const second = await doneUnheard(scene, () => board.cancel(running))
+      const second = await doneUnheard(setup, () => board.cancel(running))
       await whenAborted(claim.cancelled)
       await claim.trash()
-      reconnect(scene)
+      reconnect(setup)
       await second.acting
       expect(await running.wait({ timeout: '20s' })).toBe('TRASHED')
-      expect(await lying(scene, '.cancel')).toEqual([])
+      expect(await lying(setup, '.cancel')).toEqual([])
     })
 
     test('a cancellation that never arrived, of a job that is claimed, or done, meanwhile', async () => {
       for (const meanwhile of ['claimed', 'done'] as const) {
-        await using scene = await ProxiedBoard.set()
-        const { board, other, proxy } = scene
+        await using setup = await ProxiedBoard.set()
+        const { board, other, proxy } = setup
         const job = await board.post('flow', {}, { name: 'job' })
         await refresh(other)
         proxy.mode = 'blackhole'
@@ -352,7 +352,7 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
         await sent
         const claim = await claimed(other, 'job')
         if (meanwhile === 'done') await claim.consume()
-        reconnect(scene)
+        reconnect(setup)
         if (meanwhile === 'done') expect(await rejectionOf(acting)).toBeInstanceOf(NotFound)
         else {
           await acting
@@ -364,29 +364,29 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
     })
 
     test('a restoration: the job is claimed and done; a purge: it is gone for everybody', async () => {
-      await using scene = await ProxiedBoard.set()
-      const { board, other } = scene
-      const entry = await trashed(scene)
-      const first = await doneUnheard(scene, () => board.restore(entry))
+      await using setup = await ProxiedBoard.set()
+      const { board, other } = setup
+      const entry = await trashed(setup)
+      const first = await doneUnheard(setup, () => board.restore(entry))
       await (await claimed(other, 'job')).trash()
-      reconnect(scene)
+      reconnect(setup)
       await first.acting
       const [again] = await all(other.trashed())
       if (!again) throw new Error('it was trashed again')
-      const second = await doneUnheard(scene, () => board.purge(again))
+      const second = await doneUnheard(setup, () => board.purge(again))
       expect(await rejectionOf(other.purge(again))).toBeInstanceOf(NotFound)
-      reconnect(scene)
+      reconnect(setup)
       await second.acting
       expect(await namesOn(board)).toEqual([])
     })
 
     test('a pause: it is over already', async () => {
-      await using scene = await ProxiedBoard.set()
-      const { board, other } = scene
+      await using setup = await ProxiedBoard.set()
+      const { board, other } = setup
       await board.post('flow', {}, { name: 'job' })
-      const { acting } = await doneUnheard(scene, () => board.pause())
+      const { acting } = await doneUnheard(setup, () => board.pause())
       await other.resume()
-      reconnect(scene)
+      reconnect(setup)
       await acting
       expect(board.paused).toBe(false)
       expect(await consumeAll(board)).toEqual(['job'])
@@ -419,11 +419,11 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
     }
 
     async function check(
-      scene: ProxiedBoard,
+      setup: ProxiedBoard,
       { claims }: Stage,
       result: Awaited<ReturnType<Stage['act']>>,
     ): Promise<void> {
-      const { board, place } = scene
+      const { board, place } = setup
       expect(claims.every(({ settled, lost }) => settled && !lost.aborted)).toBe(true)
       expect(result.claimed.map(({ job, run, lost }) => [job.name, run, lost.aborted])).toEqual(
         Array.from({ length: COUNT }, (_, number) => [`free ${number}`, 1, false]),
@@ -435,37 +435,37 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
       for (const claim of result.claimed) await claim.consume()
       expect(await consumeAll(board)).toHaveLength(COUNT)
       expect(await place.jobNodes()).toEqual([])
-      expect(await lying(scene, '.keys')).toEqual([])
+      expect(await lying(setup, '.keys')).toEqual([])
     }
 
     test('that was done: everybody gets the answer of their own', async () => {
-      await using scene = await ProxiedBoard.set()
-      const prepared = await stage(scene)
-      const { acting } = await doneUnheard(scene, prepared.act)
-      reconnect(scene)
-      await check(scene, prepared, await acting)
+      await using setup = await ProxiedBoard.set()
+      const prepared = await stage(setup)
+      const { acting } = await doneUnheard(setup, prepared.act)
+      reconnect(setup)
+      await check(setup, prepared, await acting)
     })
 
     variant.each([1, 3, 5, 7])('that was done, and breaks again after %d more requests', async (cut) => {
-      await using scene = await ProxiedBoard.set()
-      const prepared = await stage(scene)
-      const { acting } = await doneUnheard(scene, prepared.act)
+      await using setup = await ProxiedBoard.set()
+      const prepared = await stage(setup)
+      const { acting } = await doneUnheard(setup, prepared.act)
       let over = false
       const cutting = async () => {
-        for (let request = 0; request < cut; request++) await scene.proxy.nextRequest()
-        if (!over) scene.proxy.resetAll()
+        for (let request = 0; request < cut; request++) await setup.proxy.nextRequest()
+        if (!over) setup.proxy.resetAll()
       }
-      reconnect(scene)
+      reconnect(setup)
       void cutting()
       const result = await acting
       over = true
-      await waitForStableConnection(scene.board)
-      await check(scene, prepared, result)
+      await waitForStableConnection(setup.board)
+      await check(setup, prepared, result)
     })
 
     test('that never arrived, half of which others have taken meanwhile: the other half is done', async () => {
-      await using scene = await ProxiedBoard.set()
-      const { board, other, proxy } = scene
+      await using setup = await ProxiedBoard.set()
+      const { board, other, proxy } = setup
       await Promise.all(Array.from({ length: COUNT }, (_, number) => board.post('flow', {}, { name: `${number}` })))
       await refresh(other)
       proxy.mode = 'blackhole'
@@ -474,7 +474,7 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
       const posting = board.post('flow', {}, { name: 'posted' })
       await sent
       const stolen = await other.claimNext({ max: COUNT, accept: ({ name }) => Number(name) < COUNT / 2 })
-      reconnect(scene)
+      reconnect(setup)
       const claims = await claiming
       expect((await posting).name).toBe('posted')
       expect(stolen).toHaveLength(COUNT / 2)
@@ -488,13 +488,13 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
 
   test('a keyed post whose outcome is unknown is found, or made, by posting it again', async () => {
     for (const arrived of [true, false]) {
-      await using scene = await ProxiedBoard.set()
-      const { board, proxy } = scene
-      const session = await scene.place.sessionOf(board)
+      await using setup = await ProxiedBoard.set()
+      const { board, proxy } = setup
+      const session = await setup.place.sessionOf(board)
       const post = () => board.post('flow', {}, { name: 'job', key: 'one' })
       const reborn = nextSession(board)
       let acting: Promise<PostedJob>
-      if (arrived) acting = (await doneUnheard(scene, post)).acting
+      if (arrived) acting = (await doneUnheard(setup, post)).acting
       else {
         proxy.mode = 'blackhole'
         const sent = proxy.nextRequest()
@@ -508,11 +508,11 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
       proxy.mode = 'pass'
       expect(await rejectionOf(acting)).toBeInstanceOf(OutcomeUnknown)
       await reborn
-      const posted = nextEvent(scene.other, 'posted')
+      const posted = nextEvent(setup.other, 'posted')
       const again = await post()
       expect(again.created).toBe(!arrived)
       if (!arrived) await posted
-      expect(await namesOn(scene.other)).toEqual(['job'])
+      expect(await namesOn(setup.other)).toEqual(['job'])
     }
   })
 })

@@ -14,11 +14,11 @@ import { startZooKeeper } from '../../../support/zookeeper.ts'
 import { usual as test, variant } from '../../../variant.ts'
 import { portOf } from '../../../zookeeper/clients.ts'
 import { zookeeperPlace } from '../../boards.ts'
-import { ProxiedBoard } from '../../broken-scene.ts'
 import { nextEvent, nextSession, recordEvents, whenLost } from '../../events.ts'
 import { claimed, namesOn, refresh } from '../../jobs.ts'
 import { checkLimitsInOutage } from '../../outage-limits.ts'
 import { checkPassingRefusal } from '../../passing-refusals.ts'
+import { ProxiedBoard } from '../../proxied-board.ts'
 import { checkLoopOverRestart, restartedUnderLoad } from '../../restarts.ts'
 
 const CHILD = fileURLToPath(new URL('../../board-child.ts', import.meta.url))
@@ -102,8 +102,8 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
   })
 
   test('calls keep their time limits while nothing is answered, and what was given up is in the trash when the servers are back', async () => {
-    await using scene = await ProxiedBoard.set({ sessionTimeout: '60s' })
-    await checkLimitsInOutage(scene)
+    await using setup = await ProxiedBoard.set({ sessionTimeout: '60s' })
+    await checkLimitsInOutage(setup)
   })
 
   test('an ACL that forbids claims for some time hides no job: each is claimed once it is gone, and one error is reported', async () => {
@@ -112,7 +112,7 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
     // Locks are created beside the jobs. One change forbids them all, or permits them all: a claim that is granted in between would be the end of the
     // refusals, and the next refusal another error.
     const setACL = async (acl: typeof ACL.open) => {
-      await place.witness.setACL(place.path, acl)
+      await place.observer.setACL(place.path, acl)
     }
     await checkPassingRefusal(board, async () => {
       await setACL(ACL.open.map((entry) => ({ ...entry, permissions: PERMISSION.READ + PERMISSION.ADMIN })))

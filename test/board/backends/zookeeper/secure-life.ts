@@ -1,5 +1,5 @@
 /** A board's whole life, and every znode that it makes on the way. */
-import { Layout } from '../../../../src/board/backends/zookeeper/store/layout.ts'
+import { ZooKeeperLayout } from '../../../../src/board/backends/zookeeper/store/layout.ts'
 import type { JobBoard } from '../../../../src/board/index.ts'
 import { type Acl, NoNode, type ZooKeeper } from '../../../../src/zookeeper/index.ts'
 import { claimed, namesOn } from '../../jobs.ts'
@@ -10,13 +10,13 @@ type Kind = string
 /** The ACLs that were seen, by kind of znode. */
 export class AclRecorder {
   readonly acls = new Map<Kind, readonly Acl[]>()
-  readonly #witness: ZooKeeper
-  readonly #layout: Layout
+  readonly #observer: ZooKeeper
+  readonly #layout: ZooKeeperLayout
 
-  /** @param witness may see everything */
-  constructor(witness: ZooKeeper, path: string) {
-    this.#witness = witness
-    this.#layout = new Layout(path)
+  /** @param observer may see everything */
+  constructor(observer: ZooKeeper, path: string) {
+    this.#observer = observer
+    this.#layout = new ZooKeeperLayout(path)
   }
 
   /** Every path there is now under and beside the board's. */
@@ -27,7 +27,7 @@ export class AclRecorder {
   /** @throws Error where one kind of znode has two ACLs */
   async look(): Promise<void> {
     for (const path of await this.paths()) {
-      const found = await this.#witness.getACL(path).catch((error: unknown) => {
+      const found = await this.#observer.getACL(path).catch((error: unknown) => {
         if (error instanceof NoNode) return undefined
         throw error
       })
@@ -40,7 +40,7 @@ export class AclRecorder {
   }
 
   async #under(top: string): Promise<string[]> {
-    const listed = await this.#witness.getChildren(top).catch((error: unknown) => {
+    const listed = await this.#observer.getChildren(top).catch((error: unknown) => {
       if (error instanceof NoNode) return undefined
       throw error
     })

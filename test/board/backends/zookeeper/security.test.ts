@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect } from 'vitest'
 import type { TransactionStep } from '../../../../src/board/backends/zookeeper/commit/transaction.ts'
 import * as transactions from '../../../../src/board/backends/zookeeper/commit/transactions.ts'
 import { ownBoard } from '../../../../src/board/backends/zookeeper/store/board-kind.ts'
-import { Layout } from '../../../../src/board/backends/zookeeper/store/layout.ts'
+import { ZooKeeperLayout } from '../../../../src/board/backends/zookeeper/store/layout.ts'
 import { type OpenBoardOptions, openBoard } from '../../../../src/board/index.ts'
 import { AccessDenied, InvalidArgument, NotConnected } from '../../../../src/core/errors.ts'
 import { ACL, digestId, NoAuth, PERMISSION, TlsFailed } from '../../../../src/zookeeper/index.ts'
@@ -35,32 +35,32 @@ function somewhere(): { path: string; parent: string; open(options?: OpenBoardOp
 describe.skipIf(!zookeeperHosts)('a board of one user', () => {
   test('has their ACL on every znode, all its life long', async () => {
     const { path, parent } = somewhere()
-    await using witness = await connected({ auth: [ADA] })
+    await using observer = await connected({ auth: [ADA] })
     await using board = await openBoard(`zookeeper://ada:love%2Flace@${zookeeperHosts}${path}`)
-    const seen = new AclRecorder(witness, path)
+    const seen = new AclRecorder(observer, path)
     await exerciseBoard(board, seen)
     expect([...seen.acls.keys()].sort()).toEqual(KINDS)
     for (const [kind, acl] of seen.acls) expect({ kind, acl }).toEqual({ kind, acl: [adas] })
-    expect((await witness.getACL(parent)).acl).toEqual([adas])
+    expect((await observer.getACL(parent)).acl).toEqual([adas])
   })
 
   test('lets no other user create a board beside it, if it has created their parent; an open parent does', async () => {
     const { path, parent, open } = somewhere()
-    await using witness = await connected()
+    await using observer = await connected()
     await using _board = await open({ auth: [ADA] })
     const beside = (at: string) => openBoard(`zookeeper://${zookeeperHosts}${at}`, { auth: [BOB] })
     const refused = await rejectionOf(beside(`${path}-of-bob`))
     expect(refused).toBeInstanceOf(AccessDenied)
     expect(String(refused)).toContain(`the ACL of its parent ${parent} does not allow it`)
     const shared = namespace('shared')
-    await witness.create(shared, null)
+    await observer.create(shared, null)
     await using _adas = await openBoard(`zookeeper://${zookeeperHosts}${shared}/ada`, { auth: [ADA] })
     await using _bobs = await beside(`${shared}/bob`)
   })
 
   test('is closed to everybody else: they cannot read, post, claim, settle, cancel or pause', async () => {
     const { path, open } = somewhere()
-    await using witness = await connected({ auth: [ADA] })
+    await using observer = await connected({ auth: [ADA] })
     await using board = await open({ auth: [ADA] })
     await using _entity = await board.registerEntity({ kind: 'worker', name: 'one', metadata: {} })
     await board.post('flow', {}, { name: 'claimed', resources: { exclusive: ['disk'] }, key: 'k' })
@@ -68,7 +68,7 @@ describe.skipIf(!zookeeperHosts)('a board of one user', () => {
     await board.post('flow', {}, { name: 'trashed' })
     await (await claimed(board, 'trashed')).trash()
     await board.post('flow', {}, { name: 'waits' })
-    const seen = new AclRecorder(witness, path)
+    const seen = new AclRecorder(observer, path)
     const paths = await seen.paths()
     expect(paths.length).toBeGreaterThan(15)
 
@@ -98,24 +98,24 @@ describe.skipIf(!zookeeperHosts)('a board of one user', () => {
 
   test('goes on in the next session, whose first words say who it is', async () => {
     const { path, open } = somewhere()
-    await using witness = await connected({ auth: [ADA] })
+    await using observer = await connected({ auth: [ADA] })
     await using board = await open({ auth: [ADA] })
     const errors: unknown[] = []
     board.on('error', ({ error }) => errors.push(error))
     await using _entity = await board.registerEntity({ kind: 'worker', name: 'two', metadata: {} })
     await board.post('flow', {})
     const [claim] = await board.claimNext()
-    const worker = new Layout(path).entity('worker', 'two')
-    const { ephemeralOwner } = (await witness.getData(worker)).stat
+    const worker = new ZooKeeperLayout(path).entity('worker', 'two')
+    const { ephemeralOwner } = (await observer.getData(worker)).stat
     const reborn = nextSession(board)
     await expireSession(zookeeperHosts, ephemeralOwner)
     await reborn
     expect(claim.lost.aborted).toBe(true)
     const [again] = await board.claimNext()
     await again.consume()
-    await expect.poll(() => witness.exists(worker)).toMatchObject({ version: 0 })
-    expect((await witness.getData(worker)).stat.ephemeralOwner).not.toBe(ephemeralOwner)
-    const seen = new AclRecorder(witness, path)
+    await expect.poll(() => observer.exists(worker)).toMatchObject({ version: 0 })
+    expect((await observer.getData(worker)).stat.ephemeralOwner).not.toBe(ephemeralOwner)
+    const seen = new AclRecorder(observer, path)
     await exerciseBoard(board, seen)
     for (const [kind, acl] of seen.acls) expect({ kind, acl }).toEqual({ kind, acl: [adas] })
     expect(errors).toEqual([])
@@ -145,7 +145,7 @@ describe.skipIf(!zookeeperHosts)('a board of one user', () => {
 
 /** What the owner could do, with everything known that can be. */
 function attacksOn(path: string, paths: readonly string[]): Readonly<Record<string, readonly TransactionStep[]>> {
-  const layout = new Layout(path)
+  const layout = new ZooKeeperLayout(path)
   const id = (pattern: RegExp) =>
     layout.toJobId(paths.find((each) => pattern.test(each)) ?? 'none').replace('.lock', '')
   const [held, trashed] = [id(/\.lock$/), id(/\.trash\/job/)]
@@ -191,10 +191,10 @@ function attacksOn(path: string, paths: readonly string[]): Readonly<Record<stri
 describe.skipIf(!zookeeperHosts)("a board's ACL", () => {
   test('is chosen by who makes it, and taken over by all who open it', async () => {
     const { path, open } = somewhere()
-    await using witness = await connected({ auth: [ADA] })
+    await using observer = await connected({ auth: [ADA] })
     await using adasBoard = await open({ auth: [ADA], acl: [adas, bobs] })
     await using bobsBoard = await open({ auth: [BOB] })
-    const seen = new AclRecorder(witness, path)
+    const seen = new AclRecorder(observer, path)
     await exerciseBoard(bobsBoard, seen)
     await adasBoard.post('flow', {}, { name: 'for bob' })
     await (await claimed(bobsBoard, 'for bob')).consume()
@@ -210,11 +210,11 @@ describe.skipIf(!zookeeperHosts)("a board's ACL", () => {
 
   test('may be for its creator only; such a board is not opened where it is for everybody', async () => {
     const { path, open } = somewhere()
-    await using witness = await connected()
+    await using observer = await connected()
     await using _everybodys = await open()
     expect(await rejectionOf(open({ auth: [ADA], acl: ACL.creatorAll }))).toBeInstanceOf(InvalidArgument)
     await using guest = await open({ auth: [ADA] })
-    const seen = new AclRecorder(witness, path)
+    const seen = new AclRecorder(observer, path)
     await exerciseBoard(guest, seen)
     for (const [kind, acl] of seen.acls) expect({ kind, acl }).toEqual({ kind, acl: ACL.open })
     const own = somewhere()
@@ -293,8 +293,8 @@ describe.skipIf(!zookeeperHosts)('a board behind TLS', () => {
   test('is for who shows a certificate and logs in, by URI', async () => {
     const { path } = somewhere()
     await using board = await openBoard(`zookeepers://bob:builder@${server.secureHosts}${path}${parameters}&login=sasl`)
-    await using witness = await connected({ hosts: server.hosts, sasl: { username: 'bob', password: 'builder' } })
-    const seen = new AclRecorder(witness, path)
+    await using observer = await connected({ hosts: server.hosts, sasl: { username: 'bob', password: 'builder' } })
+    const seen = new AclRecorder(observer, path)
     await exerciseBoard(board, seen)
     expect([...seen.acls.keys()].sort()).toEqual(KINDS)
     const both = [
@@ -313,8 +313,8 @@ describe.skipIf(!zookeeperHosts)('a board behind TLS', () => {
     const worker = { permissions: PERMISSION.ALL, scheme: 'x509', id: 'CN=worker-2' }
     const tls = { ca: authority.cert, ...(await authority.issue({ commonName: 'worker-2' })) }
     await using board = await openBoard(`zookeepers://${server.secureHosts}${path}`, { tls, acl: [worker] })
-    await using witness = await connected({ hosts: server.secureHosts, tls })
-    const seen = new AclRecorder(witness, path)
+    await using observer = await connected({ hosts: server.secureHosts, tls })
+    const seen = new AclRecorder(observer, path)
     await exerciseBoard(board, seen)
     for (const [kind, acl] of seen.acls) expect({ kind, acl }).toEqual({ kind, acl: [worker] })
     const other = await rejectionOf(openBoard(`zookeepers://${server.secureHosts}${path}${parameters}`))

@@ -11,16 +11,16 @@ import { checkDisconnectedOwner, checkStoppedOwner } from '../../takeovers.ts'
 describe.skipIf(!zookeeperHosts)('an owner whose lease has run out', () => {
   variant('because its process was stopped finds out before it does anything, and goes on by itself', async () => {
     await using place = await zookeeperPlace()
-    await using heir = await place.open({ who: 'heir' })
-    await checkStoppedOwner({ heir, uri: `${place.uri}?sessionTimeout=2s` })
+    await using nextOwner = await place.open({ who: 'next-owner' })
+    await checkStoppedOwner({ nextOwner, uri: `${place.uri}?sessionTimeout=2s` })
   })
 
   test('because nothing gets through any more has lost its claim before another gets it', async () => {
     await using place = await zookeeperPlace()
     await using proxy = await startProxy({ port: portOf(zookeeperHosts) })
     await using owner = await place.openAt(proxy.hosts, { who: 'owner', parameters: '?sessionTimeout=2s' })
-    await using heir = await place.open({ who: 'heir' })
-    await checkDisconnectedOwner({ owner, heir, proxy })
+    await using nextOwner = await place.open({ who: 'next-owner' })
+    await checkDisconnectedOwner({ owner, nextOwner, proxy })
   })
 
   test('two boards of one process on one path have each their own claims and leases', async () => {

@@ -1,7 +1,7 @@
 /** Boards on ZooKeeper where others were first, or may do more than is expected. */
 import { pino } from 'pino'
 import { describe, expect, test } from 'vitest'
-import { Layout } from '../../../../src/board/backends/zookeeper/store/layout.ts'
+import { ZooKeeperLayout } from '../../../../src/board/backends/zookeeper/store/layout.ts'
 import { type OpenBoardOptions, openBoard } from '../../../../src/board/index.ts'
 import { boardInternals } from '../../../../src/board/internal.ts'
 import { decodePosting, encodePosting } from '../../../../src/board/model/posting.ts'
@@ -58,7 +58,7 @@ describe.skipIf(!zookeeperHosts)('a board that is for its creator alone', () => 
 
   test('is not opened where a stranger has made the folder of its markers', async () => {
     const { path, open } = await somewhere()
-    const folder = new Layout(path).sessionsFolder
+    const folder = new ZooKeeperLayout(path).sessionsFolder
     await using evil = await connected({ auth: [EVIL] })
     await evil.create(folder, null, { acl: [{ ...adas }, { ...evils }] })
     const failure = await rejectionOf(open({ auth: [ADA] }))
@@ -138,7 +138,7 @@ test.skipIf(!zookeeperHosts)(
     await using board = await open()
     await using _view = await board.view()
     await using zookeeper = await connected()
-    const layout = new Layout(path)
+    const layout = new ZooKeeperLayout(path)
     for (let n = 0; n < 5; n += 1) {
       const id = jobIdFor(await board.post('flow', {}, { priority: 'HIGH' }))
       await zookeeper.create(layout.trash(id), new Uint8Array())
@@ -160,14 +160,14 @@ test.skipIf(!zookeeperHosts)(
 
 describe.skipIf(!zookeeperHosts)('a name that ZooKeeper would give next, and that another program has used', () => {
   test.each([
-    ['the history', (layout: Layout) => ({ folder: layout.historyFolder, name: '1-' })],
-    ['the jobs', (layout: Layout) => ({ folder: layout.path, name: 'job' })],
+    ['the history', (layout: ZooKeeperLayout) => ({ folder: layout.historyFolder, name: '1-' })],
+    ['the jobs', (layout: ZooKeeperLayout) => ({ folder: layout.path, name: 'job' })],
   ])('in %s does not stop posts or the ends of jobs', async (_, where) => {
     const { path, open } = await somewhere()
     await using board = await open()
     await using zookeeper = await connected()
     await (await board.claim(await board.post('flow', {}))).consume()
-    const { folder, name } = where(new Layout(path))
+    const { folder, name } = where(new ZooKeeperLayout(path))
     // ZooKeeper numbers sequential znodes by `cversion` of their folder. This create raises it by one.
     const plant = async (ahead: number) => {
       const changes = (await zookeeper.exists(folder))?.cversion ?? 0

@@ -12,11 +12,11 @@ import { BareBackend } from './bare-backends.ts'
 const ALL_BUT_READ = ACL.open.map((entry) => ({ ...entry, permissions: PERMISSION.ALL - PERMISSION.READ }))
 
 /** Makes the gate unreadable until the result is disposed. */
-async function hideGate({ path, witness }: ZooKeeperPlace): Promise<AsyncDisposable> {
-  await witness.setACL(`${path}/.gate`, ALL_BUT_READ)
+async function hideGate({ path, observer }: ZooKeeperPlace): Promise<AsyncDisposable> {
+  await observer.setACL(`${path}/.gate`, ALL_BUT_READ)
   return {
     [Symbol.asyncDispose]: async () => {
-      await witness.setACL(`${path}/.gate`, ACL.open)
+      await observer.setACL(`${path}/.gate`, ACL.open)
     },
   }
 }

@@ -9,18 +9,18 @@ import type { Posting } from '../../../model/posting.ts'
 import { toResourceWants } from '../../../model/resources.ts'
 import type { OwnSession, PostgresBoard } from '../store/board.ts'
 import { jobNumber } from '../store/rows.ts'
-import { type Encoded, joinBytes, toJobName } from './batching.ts'
+import { type Encoded, joinBytes, toJobName } from './grouping.ts'
 
 /** Returns the arguments of the function `claim` after the session. */
-export function toClaimParameters(batch: readonly Encoded<ClaimRequest>[]): unknown[] {
-  const choices = batch.map(({ request }) => request)
+export function toClaimParameters(group: readonly Encoded<ClaimRequest>[]): unknown[] {
+  const choices = group.map(({ request }) => request)
   const grants = choices.flatMap(({ posting }, index) => toWantedGrants(posting).map((grant) => ({ ...grant, index })))
   const limits = choices.flatMap(({ limits }, index) => (limits?.wants ?? []).map((want) => ({ ...want, index })))
   return [
     choices.map(({ id }) => jobNumber(id)),
     choices.map(({ revision }) => revision),
     choices.map(({ who }) => encodeText(who)),
-    ...joinBytes(batch),
+    ...joinBytes(group),
     grants.map(({ index }) => index + 1),
     grants.map(({ name }) => advisoryKey(name)),
     grants.map(({ name }) => encodeText(name)),

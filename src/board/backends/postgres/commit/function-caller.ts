@@ -10,12 +10,16 @@
  * receipt of its *lane*, but only over a smaller number. The recovery of a lost answer writes the number without an answer by
  * the same rule; the second of the two transactions waits for the commit of the first. So a request that is still in
  * transit, for example in a network buffer, is void from then on, and the state of the old connection does not matter.
+ *
+ * **A lane serves 64 requests; then its receipt is deleted.** While a transaction is open anywhere in the database, Postgres keeps all versions of a
+ * row, and each request reads past them: beside a transaction that was idle for minutes, a board was four to eight times slower. A receipt with a
+ * void number is kept for a day: its request may still be in transit.
  */
 import { randomUUID } from 'node:crypto'
 import { retry } from '../../../../core/async/retry.ts'
 import { NotConnected, OutcomeUnknown } from '../../../../core/errors.ts'
 import { monotonic } from '../../../../core/time.ts'
-import { encodeText, PostgresConnection, toPostgresError } from '../../../../postgres/index.ts'
+import { arrayLiteral, encodeText, PostgresConnection, toPostgresError } from '../../../../postgres/index.ts'
 import type { CleanUp } from '../connection/clean-up.ts'
 import type { PostgresBoard } from '../store/board.ts'
 import { SET_READ_COMMITTED, toBoardError } from '../store/errors.ts'
@@ -34,6 +38,9 @@ export interface FunctionResult {
   readonly wasRecovered: boolean
 }
 
+/** The number of requests of one lane. */
+const REQUESTS_PER_LANE = 64
+
 /** SQLSTATEs of transactions that conflicted; the aborted one may be repeated. */
 const DEADLOCK = '40P01'
 const SERIALIZATION = '40001'
@@ -41,8 +48,13 @@ const SERIALIZATION = '40001'
 export class FunctionCaller {
   readonly #board: PostgresBoard
   readonly #cleanUp: CleanUp
-  readonly #laneId = randomUUID()
+  #lane = randomUUID()
   #number = 0
+  #requestsOfLane = 0
+  /** Whether the outcome of the last request is known. Only a larger number in the same lane makes a request void whose outcome is not. */
+  #isSettled = true
+  /** Whether the receipt of the lane may have a void number. */
+  #hasVoidNumber = false
   #backend = 0
   #connection: Promise<PostgresConnection> | undefined
   /** The backend of the present connection; its start distinguishes it from a later backend with the same process id. */
@@ -87,21 +99,38 @@ export class FunctionCaller {
   async #send(request: FunctionCall): Promise<FunctionResult> {
     for (let attempt = 1; ; attempt += 1) {
       const connection = await this.#connected(request.what)
+      if (this.#requestsOfLane >= REQUESTS_PER_LANE && this.#isSettled) this.#beginLane(connection)
       this.#number += 1
+      this.#requestsOfLane += 1
+      this.#isSettled = false
       try {
-        return { answer: await this.#execute(connection, request), wasRecovered: false }
+        const answer = await this.#execute(connection, request)
+        this.#isSettled = true
+        return { answer, wasRecovered: false }
       } catch (error) {
         const { outcome, sqlState } = toPostgresError(error)
         if (outcome === 'unknown') return { answer: await this.#recoverResult(request, error), wasRecovered: true }
+        this.#isSettled = true
         const again = sqlState === DEADLOCK || sqlState === SERIALIZATION
         if (!again || attempt === 5) throw toBoardError(request.what, error)
       }
     }
   }
 
+  /** Begins another lane. The outcomes of all requests of the former one are known; if the deletion of its receipt fails, it is deleted a day later. */
+  #beginLane(connection: PostgresConnection): void {
+    if (!this.#hasVoidNumber)
+      connection
+        .query(`DELETE FROM ${this.#board.schema}.receipts WHERE lane = $1`, [this.#lane])
+        .catch(() => undefined)
+    this.#lane = randomUUID()
+    this.#requestsOfLane = 0
+    this.#hasVoidNumber = false
+  }
+
   async #execute(connection: PostgresConnection, { name, values }: FunctionCall): Promise<unknown> {
     const { schema, number } = this.#board
-    const parameters = [this.#laneId, this.#number, number, ...values]
+    const parameters = [this.#lane, this.#number, number, ...values.map(toParameter)]
     const text = `SELECT ${schema}.${name}(${placeholders(parameters.length)}) AS answer`
     const { rows } = await connection.query(text, parameters)
     return rows[0]?.['answer']
@@ -109,11 +138,12 @@ export class FunctionCaller {
 
   async #recoverResult({ what }: FunctionCall, cause: unknown): Promise<unknown> {
     const { schema, closing: signal, options } = this.#board
+    this.#hasVoidNumber = true
     const end = monotonic() + options.sessionTimeout
     const findOut = async () => {
       const connection = await this.#connected(what)
       const text = `SELECT ${schema}.find_out($1, $2) AS answer`
-      const { rows } = await connection.query(text, [this.#laneId, this.#number])
+      const { rows } = await connection.query(text, [this.#lane, this.#number])
       return rows[0]?.['answer']
     }
     const answer = await retry(findOut, {
@@ -123,6 +153,7 @@ export class FunctionCaller {
       const message = `${what}: the connection was lost before the answer arrived, and the server is away`
       throw new OutcomeUnknown(message, { cause })
     })
+    this.#isSettled = true
     if (answer !== null && answer !== undefined) return answer
     throw new NotConnected(
       `${what}: the connection was lost before the request was executed; nothing was done, try again`,
@@ -168,4 +199,8 @@ export class FunctionCaller {
 
 function placeholders(count: number): string {
   return Array.from({ length: count }, (_, index) => `$${index + 1}`).join(', ')
+}
+
+function toParameter(value: unknown): unknown {
+  return Array.isArray(value) ? arrayLiteral(value) : value
 }

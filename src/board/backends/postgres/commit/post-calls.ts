@@ -7,7 +7,7 @@ import { closedBatchError, duplicateMemberError, unknownBatchError } from '../..
 import { encodePosting, MAX_POSTING_BYTES, type Posting, toCountedBytes } from '../../../model/posting.ts'
 import type { PostgresBoard } from '../store/board.ts'
 import { jobId, jobNumbers, textDigest } from '../store/rows.ts'
-import { type Encoded, joinBytes } from './batching.ts'
+import { type Encoded, joinBytes } from './grouping.ts'
 
 /** A post with its encoded posting. */
 export type EncodedPost = Encoded<PostRequest>
@@ -18,9 +18,9 @@ type TakenKey = readonly [uuid: string | null, job: number | null, isInWindow?: 
 export type BatchRefusal = readonly [why: 'unknown' | 'cancelled' | 'sealed' | 'duplicate', reason?: string]
 
 /** The status of jobs that have left the board, by their numbers. */
-export type Fates = ReadonlyMap<number, 'gone' | 'trashed'>
+export type LeftStatuses = ReadonlyMap<number, 'gone' | 'trashed'>
 
-export const NO_FATES: Fates = new Map()
+export const NONE_LEFT: LeftStatuses = new Map()
 
 /** The answer of the function `post`. */
 export interface PostAnswer {
@@ -84,11 +84,11 @@ function toBatchParameters(posts: readonly PostRequest[]): [(string | null)[], (
   ]
 }
 
-/** Returns what became of each post. @param fates the status of jobs that have left the board since */
+/** Returns what became of each post. @param statuses the status of jobs that have left the board since */
 export function toPostResults(
   posts: readonly EncodedPost[],
   { ids, taken, gone, barred }: PostAnswer,
-  fates: Fates,
+  statuses: LeftStatuses,
 ): CommitResult<Posted>[] {
   return posts.map(({ bytes, request: { posting } }, index) => {
     const number = ids[index] ?? 0
@@ -96,14 +96,17 @@ export function toPostResults(
     if (missing !== undefined) return { value: { created: false, gone: missing.map(jobId) } }
     if (why) return { error: toBatchRefusalError(why, posting) }
     if (holder) return { value: toKeyTaken(holder) }
-    return { value: toPosted(number, { bytes: toCountedBytes(bytes, 'msgpack'), fate: fates.get(number) }) }
+    return { value: toPosted(number, { bytes: toCountedBytes(bytes, 'msgpack'), status: statuses.get(number) }) }
   })
 }
 
-function toPosted(number: number, { bytes, fate }: { bytes: number; fate: 'gone' | 'trashed' | undefined }): Posted {
-  const made = { created: true, revision: 0, order: BigInt(number), bytes } as const
-  if (fate) return { ...made, trashed: fate === 'trashed' }
-  return { ...made, id: jobId(number) }
+function toPosted(
+  number: number,
+  { bytes, status }: { bytes: number; status: 'gone' | 'trashed' | undefined },
+): Posted {
+  const created = { created: true, revision: 0, order: BigInt(number), bytes } as const
+  if (status) return { ...created, trashed: status === 'trashed' }
+  return { ...created, id: jobId(number) }
 }
 
 function toKeyTaken([uuid, job, isInWindow]: TakenKey): Posted {
@@ -120,7 +123,7 @@ export function toBatchRefusalError([why, reason = '']: BatchRefusal, posting: P
 }
 
 /** Returns the status of the jobs that are no longer on the board. Errors are the driver's own. */
-export async function readFates(board: PostgresBoard, jobs: readonly number[]): Promise<Fates> {
+export async function readLeftStatuses(board: PostgresBoard, jobs: readonly number[]): Promise<LeftStatuses> {
   const rows = await board.query(
     `SELECT a.id, t.id IS NOT NULL AS trashed FROM pg_catalog.unnest($2::bigint[]) AS a(id)
 LEFT JOIN @.trash t ON t.board = $1 AND t.id = a.id

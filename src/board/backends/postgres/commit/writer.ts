@@ -43,14 +43,17 @@ export class BoardWriter {
     return (await this.afterCatchUp(caller.send({ what, name, values }))).answer
   }
 
-  /** Resolves after the sink has received the earlier changes; meanwhile the next batch is sent. */
-  async afterCatchUp<T>(asked: Promise<T>): Promise<T> {
+  /** Resolves after the sink has received the earlier changes; meanwhile the next group is sent. */
+  async afterCatchUp<T>(answer: Promise<T>): Promise<T> {
     try {
-      return await asked
+      return await answer
     } finally {
       await this.#feed.caughtUp()
     }
   }
+
+  /** Resolves when the sink has received the earlier changes. */
+  readonly caughtUp = (): Promise<void> => this.#feed.caughtUp()
 
   /** Reports the doomed jobs of an answer: they were cancelled before their first run, because another job ended. */
   reportDoomed(answer: unknown): void {

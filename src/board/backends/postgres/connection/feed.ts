@@ -150,12 +150,12 @@ export class PostgresChangeFeed {
   async #pollOn(source: FeedSource): Promise<boolean> {
     const { schema, board } = this.#options
     try {
-      const text = `SELECT * FROM ${schema}.changes_since($1, $2)`
+      const text = `SELECT snapshot, at, told AS changes FROM ${schema}.changes_since($1, $2)`
       const { rows } = await source.connection.query(text, [board, this.#snapshot])
       if (this.#source !== source) return false
       const before = this.#seenAt
       this.#applyRow(rows[0])
-      const changes = rows[0]?.['told']
+      const changes = rows[0]?.['changes']
       if (changes) this.#canary?.onRead()
       this.#canary?.check()
       this.#report(changes)
@@ -186,7 +186,7 @@ export class PostgresChangeFeed {
     this.#options.onServerTime(this.#seenAt)
   }
 
-  /** Reports the changes of a poll. They come as the column `told`: parts of transactions, or null. */
+  /** Reports the changes of a poll. They are parts of transactions, or null. */
   #report(changes: unknown): void {
     if (!Array.isArray(changes)) return
     const batch: BoardChange[] = []

@@ -13,14 +13,14 @@ BEGIN
   PERFORM FROM :SCHEMA.followers WHERE job = ANY(p_jobs) AND board = p_board ORDER BY job, session FOR UPDATE;
 END $function$;
 
--- Records a change. Notifies the sessions that listen to the board, which read it with changes_since; and the followers of the
--- jobs, on the channel of their session, with the kind and the number of the job. Deletes the followers of jobs that have ended.
+-- Records a change. Notifies the sessions that listen to the board, which read it with changes_since. Notifies the followers of the
+-- jobs, with the kind and the number of the job; a job that is just posted has none. Deletes the followers of jobs that have ended.
 --
 -- p_kind: posted, ready, replaced, claimed, abandoned, freed, consumed, trashed, cancelled, paused or resumed. p_jobs: the numbers of the
 -- jobs. p_ranks, p_dues: of posted, ready and replaced jobs, where any of them differs from the default.
 --
--- The name of the board's channel ends with p_board. Each session has a channel of its own, which receives the changes of jobs that the
--- session follows: its name ends with p_board and the number of the session.
+-- The name of the channel of the board ends with p_board. The name of the channel on which a session receives the changes of the jobs
+-- that it follows ends with p_board, `_` and the number of the session.
 CREATE OR REPLACE FUNCTION :SCHEMA.log_change(p_board integer, p_kind text, p_jobs bigint[], p_ranks smallint[] DEFAULT NULL,
   p_dues float8[] DEFAULT NULL)
 RETURNS void LANGUAGE plpgsql

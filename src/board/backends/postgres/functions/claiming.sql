@@ -16,7 +16,7 @@ BEGIN
     floor(extract(epoch FROM clock_timestamp()) * 1000000)::bigint - (SELECT last_value FROM :SCHEMA.fences)) WHERE id = p_board;
 END $function$;
 
--- Claims a batch of jobs.
+-- Claims a group of jobs.
 --
 -- Arrays with one element for each job: p_ids (number), p_revisions (expected revision), p_whos (owner) and p_lengths (length
 -- of its part of p_lives, where the parts of postings that claims change are joined). Arrays with one element for each wanted
@@ -33,7 +33,7 @@ END $function$;
 -- Claims that want the same resource come one after another, by a lock of the transaction whose number follows from the board and the
 -- resource: two resources may have the same one. The sessions hold locks of the resources themselves, see resources.ts. lock_timeout
 -- limits the wait, because any role of the database may take such a lock. After it, a claim is refused as if the resource were held, and
--- the other claims of the batch continue.
+-- the other claims of the group continue.
 CREATE OR REPLACE FUNCTION :SCHEMA.claim(
   p_lane uuid, p_number bigint, p_board integer, p_session integer, p_ids bigint[], p_revisions integer[],
   p_whos text[], p_lives bytea, p_lengths integer[], p_asking integer[], p_resources bigint[], p_names text[],
@@ -47,9 +47,9 @@ AS $function$
 DECLARE
   v_refused json;
   v_waiting bigint[];
-  v_busy json[] := '{}';
+  v_taken_resources json[] := '{}';
   v_blocked integer[] := '{}';
-  v_stuck integer[] := '{}';
+  v_unlockable integer[] := '{}';
   v_at integer;
   v_name text;
   v_granted bigint[];
@@ -65,7 +65,7 @@ BEGIN
   UPDATE :SCHEMA.sessions SET fences = ':SCHEMA.fences'::regclass
   WHERE id = p_session AND fences IS DISTINCT FROM ':SCHEMA.fences'::regclass::oid;
   IF FOUND THEN PERFORM :SCHEMA.raise_fences(p_board); END IF;
-  IF NOT :SCHEMA.lives(p_session) THEN RETURN :SCHEMA.answer(p_lane, p_number, '{"over": true}'); END IF;
+  IF NOT :SCHEMA.is_alive(p_session) THEN RETURN :SCHEMA.answer(p_lane, p_number, '{"over": true}'); END IF;
   LOCK TABLE :SCHEMA.boards IN ROW SHARE MODE;
   SELECT paused, fence_base, limits INTO v_paused, v_base, v_limits FROM :SCHEMA.boards WHERE id = p_board;
   IF v_paused THEN RETURN :SCHEMA.answer(p_lane, p_number, '{"paused": true}'); END IF;
@@ -81,7 +81,7 @@ BEGIN
         GROUP BY n ORDER BY n) AS sorted;
     EXCEPTION WHEN lock_not_available THEN
       SELECT coalesce(array_agg(n) FILTER (WHERE NOT CASE WHEN alone THEN pg_try_advisory_xact_lock(:RESOURCE_CLASS, n)
-        ELSE pg_try_advisory_xact_lock_shared(:RESOURCE_CLASS, n) END), '{}') INTO v_stuck
+        ELSE pg_try_advisory_xact_lock_shared(:RESOURCE_CLASS, n) END), '{}') INTO v_unlockable
       FROM (SELECT (r >> 32)::integer # p_board AS n, bool_or(e) AS alone FROM unnest(p_resources, p_exclusive) AS a(r, e)
         GROUP BY n ORDER BY n) AS sorted;
     END;
@@ -96,13 +96,13 @@ BEGIN
     WHERE asking <> ALL(v_blocked) ORDER BY asking
   LOOP
     SELECT a.name INTO v_name FROM unnest(p_asking, p_resources, p_names, p_exclusive) AS a(asking, resource, name, exclusive)
-    WHERE a.asking = v_at AND ((a.resource >> 32)::integer # p_board = ANY(v_stuck) OR EXISTS (
+    WHERE a.asking = v_at AND ((a.resource >> 32)::integer # p_board = ANY(v_unlockable) OR EXISTS (
       SELECT FROM :SCHEMA.permits p JOIN :SCHEMA.sessions s ON s.id = p.session
       WHERE p.resource = ANY(ARRAY[a.resource]) AND p.board = p_board AND p.name = a.name
         AND (p.exclusive OR a.exclusive))) LIMIT 1;
     IF FOUND THEN
       v_blocked := v_blocked || v_at;
-      v_busy := v_busy || json_build_array(v_at - 1, 'busy', v_name);
+      v_taken_resources := v_taken_resources || json_build_array(v_at - 1, 'busy', v_name);
     ELSE
       INSERT INTO :SCHEMA.permits (board, resource, job, name, exclusive, session)
       SELECT p_board, a.resource, p_ids[v_at], a.name, a.exclusive, p_session
@@ -122,13 +122,13 @@ BEGIN
     END IF;
     v_blocked := v_blocked || v_stopped;
   END IF;
-  WITH asked AS (
+  WITH requested AS (
     SELECT *, sum(length) OVER (ORDER BY at) - length + 1 AS start
     FROM unnest(p_ids, p_revisions, p_whos, p_lengths) WITH ORDINALITY AS a(id, revision, who, length, at)
   ), granted AS (
     UPDATE :SCHEMA.jobs j SET session = p_session, who = a.who, revision = j.revision + 1, written_at = clock_timestamp(),
       due_at = '-infinity', life = substring(p_lives FROM a.start::integer FOR a.length)
-    FROM asked a
+    FROM requested a
     WHERE j.id = ANY(ARRAY[a.id]) AND j.session IS NULL AND j.revision = a.revision AND a.at <> ALL(v_blocked)
     RETURNING j.id, a.at - 1 AS at, v_base + nextval(':SCHEMA.fences') AS fence
   )
@@ -141,5 +141,5 @@ BEGIN
     WHERE (v_granted IS NULL OR a.id <> ALL(v_granted)) AND (a.at <> ALL(v_blocked) OR a.id = ANY(v_waiting));
   END IF;
   RETURN :SCHEMA.answer(p_lane, p_number, json_build_object('granted', v_places, 'fences', v_fences, 'refused', v_refused,
-    'busy', array_to_json(v_busy), 'limited', v_taken -> 'limited', 'arrivals', v_taken -> 'arrivals'));
+    'busy', array_to_json(v_taken_resources), 'limited', v_taken -> 'limited', 'arrivals', v_taken -> 'arrivals'));
 END $function$;

@@ -15,7 +15,7 @@ SET search_path TO pg_catalog, pg_temp
 AS $function$
 DECLARE v_added bigint[];
 BEGIN
-  IF NOT :SCHEMA.lives(p_session) THEN RETURN NULL; END IF;
+  IF NOT :SCHEMA.is_alive(p_session) THEN RETURN NULL; END IF;
   WITH added AS (
     INSERT INTO :SCHEMA.followers (board, job, session)
     SELECT p_board, id, p_session FROM :SCHEMA.jobs WHERE id = ANY(p_jobs) AND board + 0 = p_board ORDER BY id

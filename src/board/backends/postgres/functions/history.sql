@@ -31,7 +31,7 @@ BEGIN
   INSERT INTO :SCHEMA.history (board, uuid, record)
   SELECT p_board, uuid, substring(p_records FROM start::integer FOR length) FROM (
     SELECT *, sum(length) OVER (ORDER BY at) - length + 1 AS start
-    FROM unnest(p_ids, p_uuids, p_lengths) WITH ORDINALITY AS a(id, uuid, length, at)) AS asked
+    FROM unnest(p_ids, p_uuids, p_lengths) WITH ORDINALITY AS a(id, uuid, length, at)) AS requested
   WHERE length IS NOT NULL AND id = ANY(p_ended) ORDER BY at;
   IF random() * least(500, 1 + p_keep / 4) < cardinality(p_ended) THEN PERFORM :SCHEMA.trim_history(p_board, p_keep); END IF;
 END $function$;

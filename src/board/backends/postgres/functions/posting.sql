@@ -6,7 +6,7 @@
 -- scan of a whole index is prevented because no query gains from the order of an index:
 --
 -- - Joins compare with id = ANY(ARRAY[a.id]), which finds each row by its key without sorting, in the order of the other
---   side. With id = a.id Postgres may read all ids of the table in order, and search for each in the batch.
+--   side. With id = a.id Postgres may read all ids of the table in order, and search for each in the group.
 -- - coalesce(session, 0) prevents use of the index on sessions, which contains the claimed jobs of all boards.
 --
 -- A query that needs a disabled plan, such as a read of a sequence, seems so expensive that Postgres compiles it first. That
@@ -37,7 +37,7 @@ SET search_path TO pg_catalog, pg_temp
 AS $function$
 DECLARE
   v_ids bigint[];
-  v_made bigint[];
+  v_posted bigint[];
   v_ranks smallint[];
   v_dues float8[];
   v_taken json;
@@ -76,44 +76,44 @@ BEGIN
     FROM :SCHEMA.barred_posts(p_batches, v_batches, v_members, v_missing, p_uuids);
     v_refused := v_refused || v_barred;
   END IF;
-  WITH asked AS (
+  WITH requested AS (
     SELECT *, sum(length) OVER (ORDER BY at) - length + 1 AS start, clock_timestamp() AS now, at = ANY(v_waiting) AS waits
     FROM unnest(v_ids, p_lengths, p_uuids, p_names, p_priorities, p_keys, p_owner_lost, p_delays, v_batches)
       WITH ORDINALITY AS a(id, length, uuid, name, priority, key, owner_lost, delay, batch, at)
-  ), made AS (
+  ), inserted AS (
     INSERT INTO :SCHEMA.jobs (id, board, uuid, name, priority, key, on_owner_lost, body, posted_at, written_at, due_at, due_when_ready, batch)
     SELECT id, p_board, uuid, name, priority, key, owner_lost, substring(p_bodies FROM start::integer FOR length), now, now,
       CASE WHEN waits THEN 'infinity' ELSE coalesce(now + delay * interval '1 ms', '-infinity') END,
       CASE WHEN waits THEN coalesce(now + delay * interval '1 ms', '-infinity') END, batch
-    FROM asked WHERE at <> ALL(v_refused) ORDER BY key, batch, uuid, id
+    FROM requested WHERE at <> ALL(v_refused) ORDER BY key, batch, uuid, id
     ON CONFLICT DO NOTHING RETURNING id, rank, due_at
   )
   SELECT array_agg(id ORDER BY id), CASE WHEN bool_or(rank <> 2) THEN array_agg(rank ORDER BY id) END,
     CASE WHEN bool_or(due_at > '-infinity') THEN array_agg(:SCHEMA.milliseconds(due_at) ORDER BY id) END
-  INTO v_made, v_ranks, v_dues FROM made;
-  IF v_made IS NOT NULL AND num_nonnulls(VARIADIC p_keys) > 0 THEN
+  INTO v_posted, v_ranks, v_dues FROM inserted;
+  IF v_posted IS NOT NULL AND num_nonnulls(VARIADIC p_keys) > 0 THEN
     SELECT :SCHEMA.take_keys(p_board, array_agg(id), array_agg(key), array_agg(uuid), array_agg(length)) INTO v_in_window
-    FROM unnest(v_ids, p_keys, p_uuids, p_windows) AS a(id, key, uuid, length) WHERE id = ANY(v_made) AND key IS NOT NULL;
+    FROM unnest(v_ids, p_keys, p_uuids, p_windows) AS a(id, key, uuid, length) WHERE id = ANY(v_posted) AND key IS NOT NULL;
   END IF;
   IF v_in_window IS NOT NULL THEN
     DELETE FROM :SCHEMA.jobs WHERE id = ANY(v_in_window);
     SELECT array_agg(id ORDER BY id), array_agg(rank ORDER BY id), array_agg(:SCHEMA.milliseconds(due_at) ORDER BY id)
-    INTO v_made, v_ranks, v_dues FROM :SCHEMA.jobs WHERE id = ANY(v_made);
+    INTO v_posted, v_ranks, v_dues FROM :SCHEMA.jobs WHERE id = ANY(v_posted);
   END IF;
   IF v_waiting IS NOT NULL THEN
     INSERT INTO :SCHEMA.dependencies (board, job, waits_for, settled)
     SELECT p_board, v_ids[at], other, settled FROM unnest(p_dependents, p_after, p_settled) AS a(at, other, settled)
-    WHERE v_ids[at] = ANY(v_made) ON CONFLICT (waits_for, job) DO NOTHING;
+    WHERE v_ids[at] = ANY(v_posted) ON CONFLICT (waits_for, job) DO NOTHING;
   END IF;
   IF v_batches IS NOT NULL THEN
     INSERT INTO :SCHEMA.batch_posts (batch, jobs)
-    SELECT batch, count(*) FROM unnest(v_ids, v_batches) AS a(id, batch) WHERE id = ANY(v_made) AND batch IS NOT NULL GROUP BY batch;
+    SELECT batch, count(*) FROM unnest(v_ids, v_batches) AS a(id, batch) WHERE id = ANY(v_posted) AND batch IS NOT NULL GROUP BY batch;
   END IF;
-  IF v_made IS NOT NULL THEN PERFORM :SCHEMA.log_change(p_board, 'posted', v_made, v_ranks, v_dues); END IF;
-  IF v_made IS NULL OR cardinality(v_made) < cardinality(v_ids) THEN
+  IF v_posted IS NOT NULL THEN PERFORM :SCHEMA.log_change(p_board, 'posted', v_posted, v_ranks, v_dues); END IF;
+  IF v_posted IS NULL OR cardinality(v_posted) < cardinality(v_ids) THEN
     -- Another job of the batch had the same uuid, from these or from another transaction.
     SELECT array_agg(at) INTO v_twice FROM unnest(v_ids, p_keys, v_batches, p_uuids) WITH ORDINALITY AS a(id, key, batch, uuid, at)
-    WHERE a.id <> ALL(coalesce(v_made, '{}')) AND a.at <> ALL(v_refused) AND (a.key IS NULL OR EXISTS (
+    WHERE a.id <> ALL(coalesce(v_posted, '{}')) AND a.at <> ALL(v_refused) AND (a.key IS NULL OR EXISTS (
       SELECT FROM :SCHEMA.jobs j WHERE j.batch = ANY(ARRAY[a.batch]) AND j.uuid = ANY(ARRAY[a.uuid])));
     IF EXISTS (SELECT FROM unnest(v_twice) AS at WHERE v_batches[at] IS NULL) THEN
       RAISE unique_violation USING MESSAGE = 'the number of a job is taken: the sequence job_ids was set back';
@@ -126,7 +126,7 @@ BEGIN
     FROM unnest(v_ids, p_keys) WITH ORDINALITY AS a(id, key, at)
     LEFT JOIN :SCHEMA.jobs j ON j.board = p_board AND j.key = ANY(ARRAY[a.key])
     LEFT JOIN :SCHEMA.key_windows w ON w.board = p_board AND w.key = ANY(ARRAY[a.key]) AND w.until > clock_timestamp()
-    WHERE a.id <> ALL(coalesce(v_made, '{}')) AND a.at <> ALL(v_refused);
+    WHERE a.id <> ALL(coalesce(v_posted, '{}')) AND a.at <> ALL(v_refused);
   END IF;
   RETURN :SCHEMA.answer(p_lane, p_number, json_build_object('ids', v_ids, 'taken', v_taken, 'gone', v_gone,
     'barred', (SELECT json_object_agg(at - 1, why) FROM unnest(v_barred, v_reasons) AS b(at, why))));

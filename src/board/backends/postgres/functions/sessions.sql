@@ -59,7 +59,7 @@ END $function$;
 
 -- Returns whether the session exists and the server was not restarted since. Locks its row until the end of the transaction,
 -- so that the session cannot end meanwhile.
-CREATE OR REPLACE FUNCTION :SCHEMA.lives(p_session integer)
+CREATE OR REPLACE FUNCTION :SCHEMA.is_alive(p_session integer)
 RETURNS boolean LANGUAGE plpgsql
 SET search_path TO pg_catalog, pg_temp
 AS $function$

@@ -1,6 +1,6 @@
 -- Function that settles claims. The settings are explained in posting.sql.
 
--- Settles a batch of claims of one session, each as requested.
+-- Settles a group of claims of one session, each as requested.
 --
 -- Arrays with one element for each job: number, revision, kind (consume, abandon or trash), length of its part of p_lives (where the parts
 -- of postings that claims change are joined), delay of an abandoned job in milliseconds or null. For a trashed job also: the name of the
@@ -25,7 +25,7 @@ DECLARE
   v_others bigint[];
   v_doomed bigint[];
 BEGIN
-  IF NOT :SCHEMA.lives(p_session) THEN RETURN :SCHEMA.answer(p_lane, p_number, '{"over": true}'); END IF;
+  IF NOT :SCHEMA.is_alive(p_session) THEN RETURN :SCHEMA.answer(p_lane, p_number, '{"over": true}'); END IF;
   PERFORM FROM :SCHEMA.jobs WHERE id = ANY(p_ids) AND coalesce(session, 0) = p_session ORDER BY id FOR UPDATE;
   v_dependents := :SCHEMA.lock_dependents(ARRAY(SELECT id FROM unnest(p_ids, p_kinds) AS a(id, kind) WHERE kind <> 'abandon'));
   IF 'consume' = ANY(p_kinds) AND 'trash' = ANY(p_kinds) THEN PERFORM :SCHEMA.lock_followers(p_board, p_ids); END IF;
@@ -39,7 +39,7 @@ BEGIN
     IF v_consumed IS NOT NULL THEN PERFORM :SCHEMA.log_change(p_board, 'consumed', v_consumed); END IF;
   END IF;
   IF 'abandon' = ANY(p_kinds) THEN
-    WITH asked AS (
+    WITH requested AS (
       SELECT *, sum(length) OVER (ORDER BY at) - length + 1 AS start, clock_timestamp() AS now
       FROM unnest(p_ids, p_revisions, p_kinds, p_lengths, p_delays)
         WITH ORDINALITY AS a(id, revision, kind, length, delay, at)
@@ -48,7 +48,7 @@ BEGIN
         due_at = CASE WHEN a.delay IS NULL OR j.cancelled_by IS NOT NULL THEN '-infinity'
           ELSE a.now + a.delay * interval '1 ms' END,
         life = substring(p_lives FROM a.start::integer FOR a.length)
-      FROM asked a
+      FROM requested a
       WHERE j.id = ANY(ARRAY[a.id]) AND coalesce(j.session, 0) = p_session AND j.revision = a.revision AND a.kind = 'abandon'
       RETURNING j.id
     )
@@ -56,12 +56,12 @@ BEGIN
     IF v_abandoned IS NOT NULL THEN PERFORM :SCHEMA.log_change(p_board, 'abandoned', v_abandoned); END IF;
   END IF;
   IF 'trash' = ANY(p_kinds) THEN
-    WITH asked AS (
+    WITH requested AS (
       SELECT *, sum(length) OVER (ORDER BY at) - length + 1 AS start
       FROM unnest(p_ids, p_revisions, p_kinds, p_lengths, p_whos, p_reasons, p_failures)
         WITH ORDINALITY AS a(id, revision, kind, length, who, reason, failure, at)
     ), gone AS (
-      DELETE FROM :SCHEMA.jobs j USING asked a
+      DELETE FROM :SCHEMA.jobs j USING requested a
       WHERE j.id = ANY(ARRAY[a.id]) AND coalesce(j.session, 0) = p_session AND j.revision = a.revision AND a.kind = 'trash'
       RETURNING j.*, a.start, a.length, a.who AS by_whom, a.reason, a.failure
     ), trashed AS (

@@ -4,7 +4,7 @@
  * The operations of a board are functions of the database. Each call is one statement: one round trip and one transaction,
  * which no client can leave open. Within a function, each statement sees what was committed before *it*: the default isolation.
  *
- * Each function takes several elements and returns an answer for each. An element that is refused is omitted from the batch
+ * Each function takes several elements and returns an answer for each. An element that is refused is omitted from the group
  * instead of raising an error, which would roll back the other elements.
  *
  * **Order of locks**, the same everywhere to avoid deadlocks: the session's row, the table of boards (the gate), resources by
@@ -36,7 +36,8 @@ const FUNCTION_FILES = (
 /**
  * Returns the numbered migration steps. A released step never changes; changes are made in a new step. The functions are kept
  * once, in their present form, in one step after all steps that change tables. A change of a function moves them into a new
- * last step and leaves an empty step in their former place, so that every schema receives them.
+ * last step and leaves an empty step in their former place, so that every schema receives them. Parameters and columns of results keep their
+ * names: Postgres does not replace a function by one with others, and processes of an older release read the columns by them.
  */
 export function boardMigrations(schema: string): Migrations {
   const lockClass = sessionLockClass(schema)

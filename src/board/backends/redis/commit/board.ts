@@ -2,7 +2,7 @@
 import { InvalidState, JobboardError } from '../../../../core/errors.ts'
 import type { Logger } from '../../../../core/log.ts'
 import type { BackendSink } from '../../../contract/index.ts'
-import { Layout } from '../store/layout.ts'
+import { RedisLayout } from '../store/layout.ts'
 import type { RedisLocation } from '../store/location.ts'
 import type { Script } from '../store/scripts.ts'
 import type { StepCommitter, StepReply } from './committer.ts'
@@ -37,7 +37,7 @@ export class RedisBoard {
   readonly log: Logger
   /** Whether a missing board is created. */
   readonly create: boolean
-  readonly layout: Layout
+  readonly layout: RedisLayout
   /** The parts of the board; undefined until it is opened. */
   opened: OpenBoard | undefined
   readonly #reported = new Set<string>()
@@ -47,7 +47,7 @@ export class RedisBoard {
     this.location = location
     this.log = log
     this.create = create
-    this.layout = new Layout(location.prefix)
+    this.layout = new RedisLayout(location.prefix)
   }
 
   /** The parts of the board. @throws InvalidState until it is opened */

@@ -1,7 +1,7 @@
 /**
- * Sends steps to Redis, one batch at a time, each in one call of one script. Steps that arrive meanwhile form the next batch.
+ * Sends steps to Redis, one group at a time, each in one call of one script. Steps that arrive meanwhile form the next group.
  *
- * Batches are numbered, and the owner's key keeps the number and the answers of the newest batch. So a batch whose answers
+ * Groups are numbered, and the owner's key keeps the number and the answers of the newest group. So a group whose answers
  * were lost is sent again, unchanged, on the next connection: the script executes it, or returns its former answers. It is
  * never sent in another session: the outcome of its steps is then unknown (OutcomeUnknown). Steps that were not sent yet
  * are refused, or are sent in the next session if that does no harm.
@@ -15,15 +15,15 @@ import { refusalError } from '../../../contract/refusals.ts'
 import { notConnectedError, toErrorKind, writesRefusedError } from '../store/errors.ts'
 import { decodeReply, toList } from '../store/replies.ts'
 import { SCRIPTS } from '../store/scripts.ts'
-import { type BatchAnswers, type BatchReply, encodeSteps, encodeWords } from './batch-encoding.ts'
 import type { BoardContext } from './context.ts'
+import { encodeSteps, encodeWords, type GroupAnswers, type GroupReply } from './group-encoding.ts'
 import { type OwnerConnection, sessionExpiredError } from './owner-keys.ts'
 import type { OwnerSession } from './owner-session.ts'
 import type { Publications } from './publications.ts'
 import type { ScriptStep } from './steps.ts'
 
-/** Limits of a batch: other clients wait while Redis executes it. */
-const MAX_BATCH = { items: 512, bytes: 1_024 * 1_024 }
+/** Limits of a group: other clients wait while Redis executes it. */
+const MAX_GROUP = { items: 512, bytes: 1_024 * 1_024 }
 
 /** The version that a board without a subscription sends as seen: it is larger than any, so the answer contains no changes. */
 const UNSUBSCRIBED = Number.MAX_SAFE_INTEGER
@@ -50,15 +50,15 @@ interface QueuedStep extends QueuedRequest {
   readonly resolve: (answer: StepReply) => void
 }
 
-interface SentBatch {
+interface SentGroup {
   readonly number: number
-  /** Identifies the batch whose answers are kept: the next batch uses the number of a refused one again. */
+  /** Identifies the group whose answers are kept: the next group uses the number of a refused one again. */
   readonly serial: number
   readonly session: string
   readonly waiting: readonly QueuedStep[]
   readonly steps: readonly Buffer[]
   readonly grows: boolean
-  /** Resolves when the outcome of the batch is known, or stays unknown for ever. */
+  /** Resolves when the outcome of the group is known, or stays unknown for ever. */
   readonly over: Deferred<void>
 }
 
@@ -67,8 +67,8 @@ export class StepCommitter {
   readonly #session: OwnerSession
   readonly #publications: Publications
   readonly #group: GroupCommit<QueuedStep>
-  /** The batch that was sent and is not answered yet. */
-  #batch: SentBatch | undefined
+  /** The group that was sent and is not answered yet. */
+  #sent: SentGroup | undefined
   #serial = 0
   #sending = false
   #timeoutTimer: NodeJS.Timeout | undefined
@@ -81,8 +81,8 @@ export class StepCommitter {
     this.#session = session
     this.#publications = publications
     this.#group = new GroupCommit({
-      send: (batch) => this.#sendBatch(batch),
-      admits: withinLimits({ bytesOf: ({ step }) => step.bytes, limits: MAX_BATCH }),
+      send: (group) => this.#sendGroup(group),
+      admits: withinLimits({ bytesOf: ({ step }) => step.bytes, limits: MAX_GROUP }),
       refusalOf: ({ step }) => (this.#isOfEarlierSession(step) ? claimLostError(step) : undefined),
       isReady: () => this.#isReady(),
     })
@@ -130,12 +130,12 @@ export class StepCommitter {
     await this.#group.idle
   }
 
-  /** Continues on a new connection: the batch that was not answered is sent first. */
+  /** Continues on a new connection: the group that was not answered is sent first. */
   attached(): void {
     clearTimeout(this.#timeoutTimer)
     this.#timeoutTimer = undefined
-    const there = this.#session.attached
-    if (there && this.#batch && !this.#sending) void this.#send(there, this.#batch)
+    const attached = this.#session.attached
+    if (attached && this.#sent && !this.#sending) void this.#send(attached, this.#sent)
     else this.#group.resume()
   }
 
@@ -163,82 +163,82 @@ export class StepCommitter {
     return session !== undefined && session !== this.#session.attached?.id
   }
 
-  async #sendBatch(waiting: readonly QueuedStep[]): Promise<void> {
-    const there = this.#session.attached
-    if (!there) return this.#group.requeue(waiting)
+  async #sendGroup(waiting: readonly QueuedStep[]): Promise<void> {
+    const attached = this.#session.attached
+    if (!attached) return this.#group.requeue(waiting)
     const steps = waiting.map(({ step }) => step)
     this.#serial += 1
-    this.#batch = {
-      number: there.acked + 1,
+    this.#sent = {
+      number: attached.acked + 1,
       serial: this.#serial,
-      session: there.id,
+      session: attached.id,
       waiting,
       steps: encodeSteps(steps),
       grows: steps.some(({ grows }) => grows),
       over: createDeferred(),
     }
-    void this.#send(there, this.#batch)
-    await this.#batch.over.promise
+    void this.#send(attached, this.#sent)
+    await this.#sent.over.promise
   }
 
-  async #send(there: OwnerConnection, batch: SentBatch): Promise<void> {
+  async #send(attached: OwnerConnection, group: SentGroup): Promise<void> {
     const { layout, location } = this.#context
     const sentAt = systemClock()
     const head = encodeWords([
-      batch.number,
+      group.number,
       this.#publications.feed.seen ?? UNSUBSCRIBED,
       location.ttl,
-      batch.grows,
-      batch.serial,
+      group.grows,
+      group.serial,
     ])
-    there.sent = batch.number
+    attached.sent = group.number
     this.#sending = true
     try {
-      const args = [there.id, layout.channel, head, ...batch.steps]
-      const answer = toList(await there.connection.run(SCRIPTS.commit, layout.keys(there.id), args))
+      const args = [attached.id, layout.channel, head, ...group.steps]
+      const answer = toList(await attached.connection.run(SCRIPTS.commit, layout.keys(attached.id), args))
       this.#sending = false
-      this.#handleReply(there, batch, { answer, sentAt })
+      this.#handleReply(attached, group, { answer, sentAt })
     } catch (error) {
       this.#sending = false
-      this.#handleFailure(there, batch, asError(error))
+      this.#handleFailure(attached, group, asError(error))
     }
     this.#resume()
   }
 
   #handleReply(
-    there: OwnerConnection,
-    batch: SentBatch,
+    attached: OwnerConnection,
+    group: SentGroup,
     { answer, sentAt }: { answer: readonly unknown[]; sentAt: Instant },
   ): void {
-    if (this.#batch !== batch) return
+    if (this.#sent !== group) return
     const { sink, damaged, onUnfinished } = this.#context
     const session = this.#session
     const [head, answers] = answer
     const [accepted, now, version, changes, paused, late, again, faults = [], unfinished, doomed] =
-      decodeReply<BatchReply>(head)
+      decodeReply<GroupReply>(head)
     if (!accepted) {
       // This includes a missing key.
       session.markLost(sessionExpiredError(session.uri, Number(now)))
       return
     }
-    there.acked = batch.number
+    attached.acked = group.number
     for (const fault of faults) damaged(fault)
     session.clock.observe(Number(now))
     // A repeated answer has not renewed the owner's key.
-    if (!again) session.noteAnswer(there.id, sentAt)
+    if (!again) session.noteAnswer(attached.id, sentAt)
     // The feed receives the changes before callers receive their answers.
-    if (session.attached === there) this.#publications.feed.applyReply(changes, { version: Number(version), paused })
+    if (session.attached === attached) this.#publications.feed.applyReply(changes, { version: Number(version), paused })
     if (doomed?.length) sink.doomed(doomed)
     if (unfinished) onUnfinished()
     // A receiver may have found the lease expired; then all waiting callers were rejected already.
-    if (this.#batch !== batch) return
-    this.#endBatch(batch)
-    const dead = late.filter((id) => id !== there.id)
+    if (this.#sent !== group) return
+    this.#endGroup(group)
+    const dead = late.filter((id) => id !== attached.id)
     const freeing =
-      dead.length > 0 && session.attached === there ? session.releaseOwners(dead).catch(() => undefined) : undefined
-    const results = decodeReply<BatchAnswers>(answers)
-    const { session: id } = batch
-    batch.waiting.forEach(({ resolve, step, reject }, index) => {
+      dead.length > 0 && session.attached === attached ? session.endOwners(dead).catch(() => undefined) : undefined
+    const results = decodeReply<GroupAnswers>(answers)
+    const { session: id } = group
+    group.waiting.forEach(({ resolve, step, reject }, index) => {
       const [done, ...rest] = results[index] ?? []
       if (done === undefined) reject(outcomeUnknownError(step))
       else if (!done && rest[0] === 'damaged') reject(damagedError(step, String(rest[1])))
@@ -251,32 +251,32 @@ export class StepCommitter {
     })
   }
 
-  #handleFailure(there: OwnerConnection, batch: SentBatch, error: Error): void {
-    if (this.#batch !== batch) return
+  #handleFailure(attached: OwnerConnection, group: SentGroup, error: Error): void {
+    if (this.#sent !== group) return
     const kind = toErrorKind(error)
     // The connection broke: the outcome is resolved on the next one.
     if (kind === undefined || kind === 'away' || kind === 'forgotten') return
-    this.#endBatch(batch)
-    there.sent = there.acked
-    if (kind === 'refused') this.#handleRefusal(batch, error)
+    this.#endGroup(group)
+    attached.sent = attached.acked
+    if (kind === 'refused') this.#handleRefusal(group, error)
     else {
       this.#context.sink.error(error)
-      for (const { step, reject } of batch.waiting) reject(outcomeUnknownError(step, error))
+      for (const { step, reject } of group.waiting) reject(outcomeUnknownError(step, error))
     }
   }
 
-  /** Rejects a refused batch: nothing of it was executed. If memory is full, steps that need no memory are sent again. */
-  #handleRefusal({ waiting, grows }: SentBatch, cause: Error): void {
+  /** Rejects a refused group: nothing of it was executed. If memory is full, steps that need no memory are sent again. */
+  #handleRefusal({ waiting, grows }: SentGroup, cause: Error): void {
     const full = grows && cause.message.includes('OOM')
     const again = full ? waiting.filter(({ step }) => !step.grows) : []
     this.#group.requeue(again)
     for (const { step, reject } of waiting) if (!full || step.grows) reject(writesRefusedError(step.what, cause))
   }
 
-  /** Continues after an answer or a failure: sends an unanswered batch on the present connection, or the next batch. */
+  /** Continues after an answer or a failure: sends an unanswered group on the present connection, or the next group. */
   #resume(): void {
-    const there = this.#session.attached
-    if (there && this.#batch?.session === there.id && !this.#sending) void this.#send(there, this.#batch)
+    const attached = this.#session.attached
+    if (attached && this.#sent?.session === attached.id && !this.#sending) void this.#send(attached, this.#sent)
     else this.#group.resume()
   }
 
@@ -293,15 +293,15 @@ export class StepCommitter {
   }
 
   #leaveUnanswered(): void {
-    const batch = this.#batch
-    if (!batch) return
-    this.#endBatch(batch)
-    for (const { step, reject } of batch.waiting) reject(outcomeUnknownError(step))
+    const group = this.#sent
+    if (!group) return
+    this.#endGroup(group)
+    for (const { step, reject } of group.waiting) reject(outcomeUnknownError(step))
   }
 
-  #endBatch(batch: SentBatch): void {
-    this.#batch = undefined
-    batch.over.resolve()
+  #endGroup(group: SentGroup): void {
+    this.#sent = undefined
+    group.over.resolve()
   }
 }
 

@@ -1,12 +1,12 @@
 /** The context that the parts of an open board share: the place of the board, and the receivers of their reports. */
 import type { Logger } from '../../../../core/log.ts'
 import type { BackendSink } from '../../../contract/index.ts'
-import type { Layout } from '../store/layout.ts'
+import type { RedisLayout } from '../store/layout.ts'
 import type { RedisLocation } from '../store/location.ts'
 
 export interface BoardContext {
   readonly location: RedisLocation
-  readonly layout: Layout
+  readonly layout: RedisLayout
   readonly log: Logger
   /** Whether a missing board is created. */
   readonly create: boolean

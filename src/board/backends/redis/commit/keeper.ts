@@ -76,10 +76,10 @@ export class SessionKeeper {
   /** Resolves when the sink has received everything committed before the call, and dead owners were released. */
   async refresh(): Promise<void> {
     const { uri, rethrow } = this.#session
-    const there = this.#session.requireAttached()
-    const status = await this.#session.renew(there, this.#publications.feed.seen).catch(rethrow)
+    const attached = this.#session.requireAttached()
+    const status = await this.#session.renew(attached, this.#publications.feed.seen).catch(rethrow)
     if (!status) throw sessionOverError(uri)
-    await this.#applyStatus(there, status).catch(rethrow)
+    await this.#applyStatus(attached, status).catch(rethrow)
   }
 
   async #run(first: { resolve(): void; reject(reason: unknown): void }): Promise<void> {
@@ -154,17 +154,17 @@ export class SessionKeeper {
         await this.#pause(ttl)
         continue
       }
-      let there = session.attached
+      let attached = session.attached
       let status: OwnerStatus | undefined
-      if (there) status = await session.renew(there, this.#publications.feed.seen)
+      if (attached) status = await session.renew(attached, this.#publications.feed.seen)
       else {
-        ;[there, status] = await session.attach(connection)
-        if (there) begun()
+        ;[attached, status] = await session.attach(connection)
+        if (attached) begun()
       }
-      if (!there || !status) continue
+      if (!attached || !status) continue
       const earliest = Number(status[5]) - session.clock.now()
-      await this.#applyStatus(there, status)
-      if (session.attached === there) await this.#pause(Math.max(10, Math.min(ttl / 3, earliest + 5)))
+      await this.#applyStatus(attached, status)
+      if (session.attached === attached) await this.#pause(Math.max(10, Math.min(ttl / 3, earliest + 5)))
     }
     if (broken) throw broken
   }
@@ -176,7 +176,7 @@ export class SessionKeeper {
     clearTimeout(timer)
   }
 
-  async #applyStatus(there: OwnerConnection, status: OwnerStatus): Promise<void> {
+  async #applyStatus(attached: OwnerConnection, status: OwnerStatus): Promise<void> {
     const { sink, damaged, onUnfinished, onInconsistent } = this.#context
     const [session, publications] = [this.#session, this.#publications]
     const [now, version, , , late, , uneven, jobs, secret, faults, unfinished] = status
@@ -184,17 +184,17 @@ export class SessionKeeper {
     if (unfinished) onUnfinished()
     for (const fault of faults) damaged(fault)
     session.clock.observe(Number(now))
-    if (session.attached === there) publications.apply(status)
+    if (session.attached === attached) publications.apply(status)
     // The count is valid only if no later change was delivered, which would be counted twice.
     if (publications.feed.seen === Number(version)) sink.jobCount(jobs)
-    const dead = late.filter((id) => id !== there.id)
-    await Promise.all(dead.map((id) => session.releaseOwner(there.connection, id)))
+    const dead = late.filter((id) => id !== attached.id)
+    await Promise.all(dead.map((id) => session.endOwner(attached.connection, id)))
     // If this connection breaks, the repair waits for the next one; this loop opens it, so it must not wait for the repair.
-    if (uneven && session.attached === there) await Promise.race([onInconsistent(), there.connection.broken])
+    if (uneven && session.attached === attached) await Promise.race([onInconsistent(), attached.connection.broken])
     // These changes would arrive by publication or with the next status, but they must be delivered before this call ends.
-    if ((dead.length > 0 || uneven) && session.attached === there) {
-      const next = await session.renew(there, publications.feed.seen)
-      if (next && session.attached === there) publications.apply(next)
+    if ((dead.length > 0 || uneven) && session.attached === attached) {
+      const next = await session.renew(attached, publications.feed.seen)
+      if (next && session.attached === attached) publications.apply(next)
     }
   }
 }

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { IncompatibleVersion, NotConnected, NotFound } from '../../../../core/errors.ts'
 import { shortenText } from '../../../../core/texts.ts'
 import type { RedisConnection } from '../store/connection.ts'
-import type { Layout } from '../store/layout.ts'
+import type { RedisLayout } from '../store/layout.ts'
 import type { RedisLocation } from '../store/location.ts'
 import { decodeReply, toList, toTexts } from '../store/replies.ts'
 import { SCRIPTS } from '../store/scripts.ts'
@@ -17,7 +17,7 @@ const SECRET_BYTES = 16
 export interface OwnerConnection {
   readonly id: string
   readonly connection: RedisConnection
-  /** The number of the newest answered batch; `sent` is the number of the newest sent one. */
+  /** The number of the newest answered group; `sent` is the number of the newest sent one. */
   acked: number
   sent: number
 }
@@ -39,9 +39,9 @@ export type OwnerStatus = readonly [
 
 export class OwnerKeys {
   readonly #location: RedisLocation
-  readonly #layout: Layout
+  readonly #layout: RedisLayout
 
-  constructor(options: { readonly location: RedisLocation; readonly layout: Layout }) {
+  constructor(options: { readonly location: RedisLocation; readonly layout: RedisLayout }) {
     this.#location = options.location
     this.#layout = options.layout
   }
@@ -54,13 +54,13 @@ export class OwnerKeys {
    */
   async join(
     { id, connection }: OwnerConnection,
-    { mayMake }: { readonly mayMake: boolean },
-  ): Promise<{ readonly made: boolean; readonly status: OwnerStatus }> {
+    { mayCreate }: { readonly mayCreate: boolean },
+  ): Promise<{ readonly isNew: boolean; readonly status: OwnerStatus }> {
     const { uri, ttl, prefix } = this.#location
-    const args = [id, this.#layout.channel, String(ttl), mayMake ? '1' : '0', String(BOARD_FORMAT), newSecret()]
+    const args = [id, this.#layout.channel, String(ttl), mayCreate ? '1' : '0', String(BOARD_FORMAT), newSecret()]
     const [answer, encoded] = toList(await connection.run(SCRIPTS.join, this.#layout.keys(id), args))
     const [joined, detail] = decodeReply<[boolean, unknown]>(answer)
-    if (joined) return { made: detail === true, status: decodeReply<OwnerStatus>(encoded) }
+    if (joined) return { isNew: detail === true, status: decodeReply<OwnerStatus>(encoded) }
     if (detail === 0)
       throw new NotFound(
         `${uri}: there is no board with the prefix ${prefix}; check the URI, or post a job to make one`,
@@ -70,16 +70,16 @@ export class OwnerKeys {
     )
   }
 
-  /** Renews the key if it exists and includes every batch whose answer the owner has received. */
+  /** Renews the key if it exists and includes every group whose answer the owner has received. */
   async renew(
-    there: OwnerConnection,
+    attached: OwnerConnection,
     seen: number | undefined,
   ): Promise<
     { readonly alive: true; readonly status: OwnerStatus } | { readonly alive: false; readonly reason: Error }
   > {
-    const { id, connection } = there
-    // A batch that was sent before this call is counted; otherwise Redis would reject its number as unknown.
-    const args = () => [id, this.#location.ttl, seen ?? '', there.acked, there.sent].map(String)
+    const { id, connection } = attached
+    // A group that was sent before this call is counted; otherwise Redis would reject its number as unknown.
+    const args = () => [id, this.#location.ttl, seen ?? '', attached.acked, attached.sent].map(String)
     const [answer, encoded] = toList(await connection.run(SCRIPTS.renew, this.#layout.keys(id), args))
     const [alive, last] = decodeReply<[boolean, number]>(answer)
     if (alive) return { alive, status: decodeReply<OwnerStatus>(encoded) }
@@ -91,7 +91,7 @@ export class OwnerKeys {
    *
    * @returns the damage that was found
    */
-  async releaseOwner(
+  async endOwner(
     connection: RedisConnection,
     id: string,
     { itself }: { readonly itself?: boolean } = {},

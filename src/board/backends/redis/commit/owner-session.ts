@@ -7,7 +7,7 @@
  *
  * The session and all its claims end when the key is missing or the lease has expired. The next session has another owner
  * with another key; it first releases what the former owner held. A broken connection does not end the session: on the next
- * connection the session checks that the key exists and includes every batch whose answer this process has received.
+ * connection the session checks that the key exists and includes every group whose answer this process has received.
  */
 import { Condition } from '../../../../core/async/abort.ts'
 import { isError, NotConnected } from '../../../../core/errors.ts'
@@ -94,10 +94,10 @@ export class OwnerSession {
 
   /** Reports changes of records of a kind, or of a batch, on this connection and on later ones. @throws NotConnected */
   async watch(what: Watchable, name: string): Promise<void> {
-    const there = this.requireAttached()
+    const attached = this.requireAttached()
     this.#options.publications.watched[what].add(name)
-    await there.connection.subscribe(this.#context.layout.watchChannel(what)).catch(this.rethrow)
-    if (this.#attached !== there) throw sessionOverError(this.uri)
+    await attached.connection.subscribe(this.#context.layout.watchChannel(what)).catch(this.rethrow)
+    if (this.#attached !== attached) throw sessionOverError(this.uri)
   }
 
   /** Ends what {@link watch} began. */
@@ -138,62 +138,58 @@ export class OwnerSession {
     const isNew = this.#id === undefined
     if (isNew) this.#numbers = { acked: 0, sent: 0 }
     const { acked, sent } = this.#numbers
-    const there: OwnerConnection = { id, connection, acked, sent }
+    const attached: OwnerConnection = { id, connection, acked, sent }
     const sentAt = systemClock()
     if (isNew && this.#previousId !== undefined) {
-      await this.releaseOwner(connection, this.#previousId, { itself: true })
+      await this.endOwner(connection, this.#previousId, { itself: true })
       this.#previousId = undefined
     }
-    const status = isNew ? await this.#join(there) : await this.renew(there, undefined)
-    if (this.isLeaving) await this.releaseOwner(connection, id, { itself: true })
+    const status = isNew ? await this.#join(attached) : await this.renew(attached, undefined)
+    if (this.isLeaving) await this.endOwner(connection, id, { itself: true })
     // The lease may have expired meanwhile: a session that was reported as lost does not continue.
     const over = !isNew && this.#id !== id
     if (!status || over || this.isLeaving) return [undefined, undefined]
     this.#id = id
     this.#label = id
-    this.#numbers = there
+    this.#numbers = attached
     this.#lease.extend(sentAt)
-    this.#attached = there
+    this.#attached = attached
     publications.attached(connection, status)
     this.#context.sink.session({ state: 'connected', session: id })
     onAttached()
     this.#proven.notify()
-    return [there, status]
+    return [attached, status]
   }
 
-  async #join(there: OwnerConnection): Promise<OwnerStatus> {
+  async #join(attached: OwnerConnection): Promise<OwnerStatus> {
     const { create, sink, location } = this.#context
-    const { made, status } = await this.#owners.join(there, { mayMake: create || this.#hasJoined })
-    if (made && this.#hasJoined) sink.error(boardEmptiedError(location.uri))
+    const { isNew, status } = await this.#owners.join(attached, { mayCreate: create || this.#hasJoined })
+    if (isNew && this.#hasJoined) sink.error(boardEmptiedError(location.uri))
     this.#hasJoined = true
     return status
   }
 
   /** Renews the owner's key. Returns undefined if the session is over, which is reported. */
-  async renew(there: OwnerConnection, seen: number | undefined): Promise<OwnerStatus | undefined> {
+  async renew(attached: OwnerConnection, seen: number | undefined): Promise<OwnerStatus | undefined> {
     const sentAt = systemClock()
-    const renewed = await this.#owners.renew(there, seen)
+    const renewed = await this.#owners.renew(attached, seen)
     if (renewed.alive) {
-      this.noteAnswer(there.id, sentAt)
+      this.noteAnswer(attached.id, sentAt)
       return renewed.status
     }
-    if (this.#id === there.id) this.markLost(renewed.reason)
+    if (this.#id === attached.id) this.markLost(renewed.reason)
     return undefined
   }
 
   /** Releases the claims of these owners if they are dead. */
-  async releaseOwners(ids: readonly string[]): Promise<void> {
+  async endOwners(ids: readonly string[]): Promise<void> {
     const { connection } = this.requireAttached()
-    await Promise.all(ids.map((id) => this.releaseOwner(connection, id))).catch(this.rethrow)
+    await Promise.all(ids.map((id) => this.endOwner(connection, id))).catch(this.rethrow)
   }
 
   /** Releases the claims of an owner if it is dead, or if it leaves `itself`. @throws the error of the driver or of the server */
-  async releaseOwner(
-    connection: RedisConnection,
-    id: string,
-    options: { readonly itself?: boolean } = {},
-  ): Promise<void> {
-    for (const fault of await this.#owners.releaseOwner(connection, id, options)) this.#context.damaged(fault)
+  async endOwner(connection: RedisConnection, id: string, options: { readonly itself?: boolean } = {}): Promise<void> {
+    for (const fault of await this.#owners.endOwner(connection, id, options)) this.#context.damaged(fault)
   }
 
   /** Notes that the connection is gone; the session continues on the next one. */
@@ -225,15 +221,15 @@ export class OwnerSession {
   }
 
   async #shutDown(): Promise<void> {
-    const there = this.#attached
+    const attached = this.#attached
     this.#attached = undefined
     this.#id = undefined
     this.#lease.stop()
     this.#options.publications.close()
     this.#context.sink.session({ state: 'closed', session: this.#label })
-    const left = there && this.releaseOwner(there.connection, there.id, { itself: true }).catch(() => undefined)
+    const left = attached && this.endOwner(attached.connection, attached.id, { itself: true }).catch(() => undefined)
     if (left) await withinTime(CLOSE_TIMEOUT_MS, left)
     this.#closing.abort(new NotConnected(`${this.uri} was closed`))
-    there?.connection.disconnect(new Error('the board was closed'))
+    attached?.connection.disconnect(new Error('the board was closed'))
   }
 }

@@ -13,7 +13,7 @@ import { fieldName } from '../store/layout.ts'
 /** The name of a step and its arguments, in the order of the script's function. A missing argument is null, because the script cannot skip one. */
 export type StepArguments = readonly [
   name: string,
-  ...given: (string | number | boolean | null | Uint8Array | readonly string[])[],
+  ...values: (string | number | boolean | null | Uint8Array | readonly string[])[],
 ]
 
 export interface ScriptStep {
@@ -75,25 +75,25 @@ export function toJobName({ uuid, name }: Posting): string {
 /** Returns the error of a refused claim, discard or replacement. */
 export function claimRejection(
   { id, posting, limits }: Pick<ClaimRequest, 'id' | 'posting' | 'limits'>,
-  asked: { why: unknown; resource?: unknown; until?: unknown },
+  refusal: { why: unknown; resource?: unknown; until?: unknown },
 ): Error {
   const what = toJobName(posting)
-  switch (asked.why) {
+  switch (refusal.why) {
     case 'gone':
     case 'paused':
     case 'waits':
     case 'limits':
-      return refusalError(what, { why: asked.why })
+      return refusalError(what, { why: refusal.why })
     case 'fences':
       return new WritesRefused(
-        `${what}: the field fence of ${String(asked.resource)} has reached its maximum, so no job can be claimed; set it to a number ` +
+        `${what}: the field fence of ${String(refusal.resource)} has reached its maximum, so no job can be claimed; set it to a number ` +
           'that is larger than every granted fence and smaller than 2^53, or move to another prefix',
       )
     case 'resource':
-      return refusalError(what, { why: 'resource', resource: String(asked.resource) })
+      return refusalError(what, { why: 'resource', resource: String(refusal.resource) })
     case 'limit': {
-      const want = limits?.wants.find(({ key }) => fieldName(key) === asked.resource)
-      return limitReachedError(what, want, asked.until === undefined ? undefined : Number(asked.until))
+      const want = limits?.wants.find(({ key }) => fieldName(key) === refusal.resource)
+      return limitReachedError(what, want, refusal.until === undefined ? undefined : Number(refusal.until))
     }
     default:
       return refusalError(`${what} (${id})`, { why: 'changed' })

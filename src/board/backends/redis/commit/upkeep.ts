@@ -46,7 +46,7 @@ export class Upkeep {
     for (let from = 0; from < ids.length; from += MAX_REPAIRS_PER_BATCH) {
       const part = ids.slice(from, from + MAX_REPAIRS_PER_BATCH)
       await Promise.all(
-        part.map((id) => this.#board.submit({ arguments: ['mend', id], what: `repair of ${id}`, bytes: 50 })),
+        part.map((id) => this.#board.submit({ arguments: ['repair', id], what: `repair of ${id}`, bytes: 50 })),
       )
     }
   }

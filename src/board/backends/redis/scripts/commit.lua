@@ -1,17 +1,17 @@
--- Changes the board: executes a batch of steps of one owner. Each step is done or refused separately.
+-- Changes the board: executes a group of steps of one owner. Each step is done or refused separately.
 --
--- Batches of one owner have consecutive numbers. The owner's key keeps the number and the answers of the newest batch. So a
--- batch that is sent again because its answers were lost is answered, but not executed again. A batch that arrives too late,
+-- Groups of one owner have consecutive numbers. The owner's key keeps the number and the answers of the newest group. So a
+-- group that is sent again because its answers were lost is answered, but not executed again. A group that arrives too late,
 -- or whose predecessor the server has lost, changes nothing.
 --
 -- KEYS: all, including the owner's. ARGV: the owner's id, the channel, the head [number, seen version, TTL, grows, serial],
--- the steps, and then all byte values. grows: whether the batch adds data that stays in memory. serial: distinguishes
--- batches with the same number. Steps refer to byte values by their index in ARGV, because msgpack in Redis unpacks strings
+-- the steps, and then all byte values. grows: whether the group adds data that stays in memory. serial: distinguishes
+-- groups with the same number. Steps refer to byte values by their index in ARGV, because msgpack in Redis unpacks strings
 -- only.
 --
--- Returns false and the number of the newest batch if the batch was not accepted. Otherwise returns two values: [true, the
+-- Returns false and the number of the newest group if the group was not accepted. Otherwise returns two values: [true, the
 -- clock, the version, the changes since the seen version, whether the board is paused, expired owners if a step was refused,
--- whether the batch was repeated, the damage that was found, whether the step `finish` has something to do, the jobs that were cancelled
+-- whether the group was repeated, the damage that was found, whether the step `finish` has something to do, the jobs that were cancelled
 -- because of the end of others], and the answers of
 -- all steps.
 
@@ -30,7 +30,7 @@ local number, seen, ttl, grows, serial = head[1], head[2], head[3], head[4], who
 local kept = redis.pcall('HMGET', OWNER, 'number', 'serial')
 local last = tonumber(kept[1] or '-1') or -1
 if last ~= number and last ~= number - 1 then return { pack({ false, last }) } end
--- Another batch with this number has arrived since, over a former connection. Its owner had received a refusal for it.
+-- Another group with this number has arrived since, over a former connection. Its owner had received a refusal for it.
 if last == number and kept[2] ~= serial then return { pack({ false, last }) } end
 
 local numbers = call('HMGET', BOARD, 'sequence', 'fence')
@@ -45,13 +45,13 @@ local refused = false
 --- @include "shared/steps.lua"
 --- @include "shared/batch-steps.lua"
 
--- A repeated batch is answered without a write, because the server may refuse all writes now.
+-- A repeated group is answered without a write, because the server may refuse all writes now.
 if last == number then
   local valid, noted = pcall(unpacked, call('HGET', OWNER, 'doomed') or '')
   local stillDoomed = valid and type(noted) == 'table' and noted[1] == number and noted[2] or {}
   return { pack({ true, whole(now), whole(version), since(seen), paused, {}, true, faults, false, stillDoomed }), call('HGET', OWNER, 'answers') }
 end
--- If the batch adds data, the first write is a command that Redis refuses when its memory is full: then nothing was changed.
+-- If the group adds data, the first write is a command that Redis refuses when its memory is full: then nothing was changed.
 if grows then call('HSET', OWNER, 'answers', '') end
 renew(owner, ttl)
 local answers = {}
@@ -76,7 +76,7 @@ for _, name in ipairs(changedRecords) do redis.pcall('PUBLISH', channel .. ':rec
 for uuid in pairs(changedBatches) do redis.pcall('PUBLISH', channel .. ':batches', uuid) end
 answers = pack(answers)
 call('HSET', OWNER, 'number', whole(number), 'serial', serial, 'answers', answers)
--- The next batches leave this field as it is: it is read by the number.
+-- The next groups leave this field as it is: it is read by the number.
 if #doomed > 0 then call('HSET', OWNER, 'doomed', pack({ number, doomed })) end
 local dead = refused and expiredOwners() or {}
 local isUnfinished = call('EXISTS', ENDING) == 1 or excessBatches() > 0

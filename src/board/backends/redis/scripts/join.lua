@@ -10,13 +10,13 @@
 --- @include "shared/status.lua"
 
 local id, channel, ttl = ARGV[1], ARGV[2], tonumber(ARGV[3])
-local mayMake, format = ARGV[4] == '1', tonumber(ARGV[5])
-local there = call('HGET', BOARD, 'format')
-if not there and not mayMake then return { pack({ false, 0 }) } end
-if there and not (tonumber(there) and tonumber(there) <= format) then return { pack({ false, there }) } end
+local mayCreate, format = ARGV[4] == '1', tonumber(ARGV[5])
+local boardFormat = call('HGET', BOARD, 'format')
+if not boardFormat and not mayCreate then return { pack({ false, 0 }) } end
+if boardFormat and not (tonumber(boardFormat) and tonumber(boardFormat) <= format) then return { pack({ false, boardFormat }) } end
 -- A full memory does not refuse this first write, so an owner may join to drain a board.
 call('DEL', OWNER)
-if not there then call('HSET', BOARD, 'format', whole(format), 'paused', '0', 'version', '0') end
+if not boardFormat then call('HSET', BOARD, 'format', whole(format), 'paused', '0', 'version', '0') end
 if not secret then
   secret = ARGV[6]
   call('HSET', BOARD, 'secret', secret)
@@ -25,4 +25,4 @@ call('HSET', OWNER, 'number', '0')
 renew(id, ttl)
 -- An owner without the right to publish fails here, and not in the middle of a change.
 call('PUBLISH', channel .. ':joined', '')
-return { pack({ true, not there }), status() }
+return { pack({ true, not boardFormat }), status() }

@@ -1,9 +1,9 @@
 -- Renews the owner's key, and returns the changes that the owner has missed.
 --
 -- KEYS: all, including the owner's. ARGV: the owner's id, its TTL in milliseconds, the version that it has seen (or an empty
--- text), and the numbers of its newest answered and newest sent batch.
+-- text), and the numbers of its newest answered and newest sent group.
 --
--- Returns [true] and the owner's status. Returns [false, the number of the newest batch or -1] if the key is missing, or if
+-- Returns [true] and the owner's status. Returns [false, the number of the newest group or -1] if the key is missing, or if
 -- the server has lost changes that it had confirmed.
 
 --- @include "shared/board.lua"

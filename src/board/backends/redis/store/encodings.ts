@@ -90,7 +90,7 @@ export function encodeCancellation({ who, reason }: Cancellation): Uint8Array {
 
 export function decodeCancellation(value: Uint8Array): Cancellation {
   const { who, reason } = decodeFields(value)
-  const text = (given: unknown, unknown: string) => (typeof given === 'string' ? given : unknown)
+  const text = (value: unknown, unknown: string) => (typeof value === 'string' ? value : unknown)
   return { who: text(who, 'an unknown owner'), reason: text(reason, 'cancelled') }
 }
 

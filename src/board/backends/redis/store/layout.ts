@@ -67,7 +67,7 @@ export type Watchable = (typeof WATCHABLE)[number]
 /** Limit of the length of a field's name; longer names are hashed. */
 const MAX_NAME_LENGTH = 200
 
-export class Layout {
+export class RedisLayout {
   readonly prefix: string
   readonly channel: string
   readonly #shared: readonly string[]

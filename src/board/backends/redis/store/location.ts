@@ -94,8 +94,8 @@ function parseHosts({ authority, printable }: ResourceUri, kind: RedisLocation['
 function parseHost(text: string, { printable, port }: { printable: string; port: number }): RedisHost {
   const found = /^(?:\[([0-9a-f:.]+)\]|([^:[\]]+))(?::(\d{1,5}))?$/i.exec(text)
   const host = found?.[1] ?? found?.[2]
-  const given = Number(found?.[3] ?? port)
-  if (host !== undefined && given > 0 && given < 65_536) return { host, port: given }
+  const ownPort = Number(found?.[3] ?? port)
+  if (host !== undefined && ownPort > 0 && ownPort < 65_536) return { host, port: ownPort }
   throw new InvalidArgument(`${printable}: ${JSON.stringify(text)} is not a host; write redis://127.0.0.1:6379/0`)
 }
 

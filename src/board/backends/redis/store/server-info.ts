@@ -2,7 +2,7 @@
 import { parseUri } from '../../../../core/uri.ts'
 import { loadDriver } from './clients.ts'
 import { RedisConnection } from './connection.ts'
-import { Layout } from './layout.ts'
+import { RedisLayout } from './layout.ts'
 import { parseRedisLocation } from './location.ts'
 import { toList } from './replies.ts'
 
@@ -34,7 +34,7 @@ export async function redisServerInfo(
   { signal }: { readonly signal: AbortSignal },
 ): Promise<RedisServerInfo> {
   const location = await parseRedisLocation(parseUri(uri, 'board'))
-  const { channel } = new Layout(location.prefix)
+  const { channel } = new RedisLayout(location.prefix)
   const options = { location, channel, timeoutMs: location.ttl, onMessage: () => undefined, signal }
   const connection = await RedisConnection.open(await loadDriver(location), options)
   try {

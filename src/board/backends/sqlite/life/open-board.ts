@@ -3,7 +3,7 @@ import { InvalidState, NotConnected } from '../../../../core/errors.ts'
 import type { SqliteFile } from '../../../../sqlite/index.ts'
 import type { BackendSink } from '../../../contract/index.ts'
 import type { UnreadableValues } from '../../unreadable-values.ts'
-import type { BoardPlace } from '../store/change-log.ts'
+import type { BoardContext } from '../store/change-log.ts'
 import type { ChangeFeed, Wanted } from '../store/feed.ts'
 import type { ProcessLife } from './process-life.ts'
 import type { LiveSession, SessionKeeper } from './session-keeper.ts'
@@ -12,7 +12,7 @@ import type { LiveSession, SessionKeeper } from './session-keeper.ts'
 export interface OpenBoard {
   readonly sink: BackendSink
   readonly file: SqliteFile
-  readonly place: BoardPlace
+  readonly context: BoardContext
   readonly feed: ChangeFeed
   readonly life: ProcessLife
   readonly keeper: SessionKeeper
@@ -25,11 +25,11 @@ export interface OpenBoard {
 export class SqliteBoard<Steps> {
   readonly wanted: Wanted = { subscribed: false, followed: new Set(), kinds: new Set(), batches: new Set() }
   readonly #uri: string
-  readonly #toSteps: (place: BoardPlace) => Steps
+  readonly #toSteps: (context: BoardContext) => Steps
   #open: (OpenBoard & { readonly steps: Steps }) | undefined
 
   /** @param options.toSteps returns the steps of a board whose file is open */
-  constructor(options: { readonly uri: string; readonly toSteps: (place: BoardPlace) => Steps }) {
+  constructor(options: { readonly uri: string; readonly toSteps: (context: BoardContext) => Steps }) {
     this.#uri = options.uri
     this.#toSteps = options.toSteps
   }
@@ -40,7 +40,7 @@ export class SqliteBoard<Steps> {
   }
 
   begin(open: OpenBoard): void {
-    this.#open = { ...open, steps: this.#toSteps(open.place) }
+    this.#open = { ...open, steps: this.#toSteps(open.context) }
   }
 
   /** Forgets the parts of the board, and its subscriptions. */

@@ -1,5 +1,5 @@
 /**
- * This process as a user of a file: it holds a lock until its end, and looks for processes that have ended, to free what their sessions
+ * The presence of this process in a file: it holds a lock until its end, and looks for processes that have ended, to free what their sessions
  * held. All boards of the process on one file share it.
  *
  * | another process | its lock | its claims are free |
@@ -102,13 +102,13 @@ export class ProcessLife {
    */
   async #enter(): Promise<ProcessLock> {
     const { connection, path } = this.#file
-    const made: ProcessLock[] = []
+    const locks: ProcessLock[] = []
     try {
       const { lock, ended } = await this.#file.run(() => {
         // A transaction that is repeated, because its commit failed, takes another lock.
-        for (const former of made.splice(0)) former[Symbol.dispose]()
+        for (const former of locks.splice(0)) former[Symbol.dispose]()
         const lock = lockProcess(path)
-        made.push(lock)
+        locks.push(lock)
         connection.run('INSERT INTO processes (id, pid) VALUES (?, ?)', lock.process, process.pid)
         this.#removeLeftOver()
         return { lock, ended: this.#endDead(lock.process) }
@@ -116,7 +116,7 @@ export class ProcessLife {
       for (const each of ended) removeLock(path, each)
       return lock
     } catch (error) {
-      for (const lock of made) lock[Symbol.dispose]()
+      for (const lock of locks) lock[Symbol.dispose]()
       throw error
     }
   }

@@ -13,19 +13,19 @@ import { backoffDelay, startTimer, systemClock } from '../../../../core/time.ts'
 import type { SqliteFile } from '../../../../sqlite/index.ts'
 import type { BackendSink } from '../../../contract/index.ts'
 import { OwnerLease } from '../../lease.ts'
-import type { BoardPlace } from '../store/change-log.ts'
+import type { BoardContext } from '../store/change-log.ts'
 import { endSession, openSession, renewSession } from '../store/session-rows.ts'
 import type { ProcessLife } from './process-life.ts'
 
 export interface SessionOptions {
   readonly file: SqliteFile
-  readonly place: BoardPlace
+  readonly context: BoardContext
   readonly life: ProcessLife
   readonly sink: Pick<BackendSink, 'session' | 'error'>
   /** The URI of the board, for errors. */
   readonly uri: string
   readonly who: string
-  /** In milliseconds. */
+  /** The TTL in milliseconds. */
   readonly ttl: number
   /** Called when a session has begun, before it is reported. */
   readonly onBegun: () => void
@@ -59,12 +59,12 @@ export class SessionKeeper {
 
   /** Begins a session. */
   async begin(): Promise<void> {
-    const { file, place, life, who, ttl, sink, onBegun } = this.#options
+    const { file, context, life, who, ttl, sink, onBegun } = this.#options
     const sentAt = systemClock()
     const process = await life.number
-    const id = await file.run(() => openSession(place, { process, who, ttl }))
+    const id = await file.run(() => openSession(context, { process, who, ttl }))
     if (this.#isClosed) {
-      await file.run(() => endSession(place.db, { session: id, board: place.board }))
+      await file.run(() => endSession(context.db, { session: id, board: context.board }))
       return
     }
     const lease = new OwnerLease({
@@ -104,7 +104,7 @@ export class SessionKeeper {
 
   /** Ends the session. The owner is notified before another one can claim its jobs. */
   async close(): Promise<void> {
-    const { file, place, sink, uri } = this.#options
+    const { file, context, sink, uri } = this.#options
     const session = this.#current
     this.#isClosed = true
     this.#current = undefined
@@ -113,7 +113,7 @@ export class SessionKeeper {
     this.#next.reject(new NotConnected(`${uri} is closed`))
     sink.session({ state: 'closed', session: session?.label ?? 'none' })
     if (!session) return
-    const ending = file.run(() => endSession(place.db, { session: session.id, board: place.board }))
+    const ending = file.run(() => endSession(context.db, { session: session.id, board: context.board }))
     // Where the file cannot be written to, the session ends with the process.
     await ending.catch(() => undefined)
   }
@@ -123,10 +123,10 @@ export class SessionKeeper {
   }
 
   async #heartbeat(session: LiveSession): Promise<void> {
-    const { file, place } = this.#options
+    const { file, context } = this.#options
     const sentAt = systemClock()
     try {
-      const isThere = await file.runAtOnce(() => renewSession(place.db, session.id))
+      const isThere = await file.runAtOnce(() => renewSession(context.db, session.id))
       // The lease may have ended while the step waited: then the session is reported as lost, and must not be extended.
       if (this.#current !== session || !session.lease.isValid()) return
       this.#recurring.clear()
@@ -156,9 +156,9 @@ export class SessionKeeper {
 
   /** Ends the former session, whose row may still be there, and begins another one. */
   async #beginAgain(former: number): Promise<void> {
-    const { file, place } = this.#options
+    const { file, context } = this.#options
     try {
-      await file.run(() => endSession(place.db, { session: former, board: place.board }))
+      await file.run(() => endSession(context.db, { session: former, board: context.board }))
       if (!this.#isClosed) await this.begin()
       this.#failures = 0
       this.#recurring.clear()

@@ -4,8 +4,8 @@ import { decodeText, encodeText } from '../../../../core/texts.ts'
 import type { SqliteConnection } from '../../../../sqlite/index.ts'
 import type { RecordName } from '../../../model/record.ts'
 
-/** The place of the rows of a board: the connection, the number of the board, and the clock of its jobs. */
-export interface BoardPlace {
+/** The context in which steps read and write the rows of a board: the connection, the number of the board, and the clock of its jobs. */
+export interface BoardContext {
   readonly db: SqliteConnection
   readonly board: number
   /** Returns milliseconds since 1970. */
@@ -30,15 +30,15 @@ export type ChangeKind = JobChange | OtherChange
 const INSERT = 'INSERT INTO changes (board, kind, job, rank, due, name) VALUES (?, ?, ?, ?, ?, ?)'
 
 export class ChangeLog {
-  readonly #place: BoardPlace
+  readonly #context: BoardContext
 
-  constructor(place: BoardPlace) {
-    this.#place = place
+  constructor(context: BoardContext) {
+    this.#context = context
   }
 
   /** Adds a change of a job. */
   add(kind: JobChange, job: number): void {
-    const { db, board } = this.#place
+    const { db, board } = this.#context
     db.run(INSERT, board, kind, job, null, null, null)
   }
 
@@ -48,29 +48,29 @@ export class ChangeLog {
     job: number,
     at: { readonly rank: number; readonly due: number },
   ): void {
-    const { db, board } = this.#place
+    const { db, board } = this.#context
     db.run(INSERT, board, kind, job, at.rank, at.due, null)
   }
 
   /** Adds the end of a session. */
   addEnded(session: number): void {
-    const { db, board } = this.#place
+    const { db, board } = this.#context
     db.run(INSERT, board, 'ended', session, null, null, null)
   }
 
   /** Adds that the board was paused or resumed. */
   addGate(kind: 'paused' | 'resumed'): void {
-    const { db, board } = this.#place
+    const { db, board } = this.#context
     db.run(INSERT, board, kind, null, null, null, null)
   }
 
   addBatch(uuid: string): void {
-    const { db, board } = this.#place
+    const { db, board } = this.#context
     db.run(INSERT, board, 'batch', null, null, null, encodeText(uuid))
   }
 
   addRecord({ kind, id }: RecordName): void {
-    const { db, board } = this.#place
+    const { db, board } = this.#context
     db.run(INSERT, board, 'record', null, null, null, encodeText(JSON.stringify([kind, id])))
   }
 }

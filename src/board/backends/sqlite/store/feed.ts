@@ -7,7 +7,7 @@ import { decodeText } from '../../../../core/texts.ts'
 import type { Row } from '../../../../sqlite/index.ts'
 import type { BackendSink, BoardChange } from '../../../contract/index.ts'
 import type { RecordName } from '../../../model/record.ts'
-import { type BoardPlace, type ChangeKind, type JobChange, parseRecordName } from './change-log.ts'
+import { type BoardContext, type ChangeKind, type JobChange, parseRecordName } from './change-log.ts'
 import { jobId, toQueueKey } from './rows.ts'
 
 /** The changes of a view for each kind in the table. */
@@ -39,7 +39,7 @@ export interface Wanted {
 }
 
 export interface FeedOptions {
-  readonly place: BoardPlace
+  readonly context: BoardContext
   readonly sink: BackendSink
   readonly wanted: Wanted
   /** Called when a session of this board has been ended by another process. */
@@ -56,11 +56,11 @@ export class ChangeFeed {
 
   /** Skips all changes up to now, and reports the number of jobs and whether the board is paused. The caller reads the rest of the state. */
   begin(): void {
-    const { place, sink } = this.#options
-    const row = place.db.get(
+    const { context, sink } = this.#options
+    const row = context.db.get(
       `SELECT (SELECT max(number) FROM changes) AS last, (SELECT count(*) FROM jobs WHERE board = b.id) AS jobs, paused
         FROM boards b WHERE id = ?`,
-      place.board,
+      context.board,
     )
     this.#last = Number(row?.['last'] ?? 0)
     sink.jobCount(Number(row?.['jobs'] ?? 0))
@@ -69,7 +69,7 @@ export class ChangeFeed {
 
   /** Delivers everything that was committed before the call. */
   poll(): void {
-    const { place, sink, wanted } = this.#options
+    const { context, sink, wanted } = this.#options
     if (this.#isIdle) {
       this.#pollEnded()
       return
@@ -77,7 +77,7 @@ export class ChangeFeed {
     const sql =
       'SELECT number, board, kind, job AS id, rank, due AS due_at, name FROM changes WHERE number > ? ORDER BY number LIMIT ?'
     for (;;) {
-      const rows = place.db.all(sql, this.#last, CHANGES_PER_READ)
+      const rows = context.db.all(sql, this.#last, CHANGES_PER_READ)
       if (rows.length === 0) return
       const [first, last] = [Number(rows[0]?.['number']), Number(rows.at(-1)?.['number'])]
       // Numbers have no gaps: the changes in between were deleted, because this process was stopped for long.
@@ -89,7 +89,7 @@ export class ChangeFeed {
         return
       }
       this.#last = last
-      this.#deliver(rows.filter((row) => row['board'] === place.board))
+      this.#deliver(rows.filter((row) => row['board'] === context.board))
       if (rows.length < CHANGES_PER_READ) return
     }
   }
@@ -102,12 +102,12 @@ export class ChangeFeed {
 
   /** Delivers ends of sessions only: a process that only posts does not read what it posts. */
   #pollEnded(): void {
-    const { place, onSessionEnded } = this.#options
-    const row = place.db.get('SELECT max(number) AS last FROM changes')
+    const { context, onSessionEnded } = this.#options
+    const row = context.db.get('SELECT max(number) AS last FROM changes')
     const last = Number(row?.['last'] ?? 0)
     if (last === this.#last) return
     const sql = "SELECT job FROM changes WHERE number > ? AND kind = 'ended' AND board = ?"
-    const ended = place.db.all(sql, this.#last, place.board)
+    const ended = context.db.all(sql, this.#last, context.board)
     this.#last = last
     for (const { job } of ended) onSessionEnded(Number(job))
   }

@@ -1,7 +1,7 @@
 /** Finds the row of a job for the steps that change it. */
 import type { Row } from '../../../../sqlite/index.ts'
 import { refusalError } from '../../../contract/refusals.ts'
-import type { BoardPlace } from './change-log.ts'
+import type { BoardContext } from './change-log.ts'
 import { jobNumber } from './rows.ts'
 
 const JOB = `SELECT id, uuid, rank, revision, session, batch, cancelled_by, due_when_ready, body IS NULL AS large,
@@ -9,15 +9,15 @@ const JOB = `SELECT id, uuid, rank, revision, session, batch, cancelled_by, due_
 FROM jobs WHERE id = ? AND board = ?`
 
 export class JobRows {
-  readonly #place: BoardPlace
+  readonly #context: BoardContext
 
-  constructor(place: BoardPlace) {
-    this.#place = place
+  constructor(context: BoardContext) {
+    this.#context = context
   }
 
   /** Returns the row of a job; undefined if it is not on the board. */
   find(id: string): Row | undefined {
-    const { db, board } = this.#place
+    const { db, board } = this.#context
     return db.get(JOB, jobNumber(id), board)
   }
 

@@ -1,17 +1,17 @@
 /** The rows of sessions. A claim is held as long as the row of its session exists. */
 import { encodeText } from '../../../../core/texts.ts'
 import type { SqliteConnection } from '../../../../sqlite/index.ts'
-import { type BoardPlace, ChangeLog } from './change-log.ts'
+import { type BoardContext, ChangeLog } from './change-log.ts'
 
 export interface NewSession {
   readonly process: number
   readonly who: string
-  /** In milliseconds. */
+  /** The TTL in milliseconds. */
   readonly ttl: number
 }
 
 /** Adds the row of a session; returns its number. */
-export function openSession({ db, board }: BoardPlace, { process, who, ttl }: NewSession): number {
+export function openSession({ db, board }: BoardContext, { process, who, ttl }: NewSession): number {
   const sql = 'INSERT INTO sessions (board, process, who, ttl, heartbeat_at) VALUES (?, ?, ?, ?, ?)'
   return db.insert(sql, board, process, encodeText(who), ttl, Date.now())
 }

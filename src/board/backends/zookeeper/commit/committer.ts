@@ -7,15 +7,15 @@
  *
  * **A refused operation fails only its own transaction.** A multi is refused as a whole, and the answer names the
  * operation at which it failed. The transaction of that operation is refused for good: the server's state proves it, and
- * no other transaction of the batch uses the same names (see `multi.ts`). The others are sent again, except the ones
+ * no other transaction of the group uses the same names (see `multi.ts`). The others are sent again, except the ones
  * that conflict with changes which were received meanwhile. A client receives a watch event before the answer to any later
  * request. So when other owners were faster, all lost claims are known by then, and one more round is enough for the
  * rest. Watches do not report keys: when one key was taken, one read shows which of the other keys are taken. Without
  * it, each taken key would cost one more round.
  *
- * **The outcome after a lost answer** is determined from the marker (see `marker.ts`), for the whole batch. If the
- * session is over by then, the outcome stays unknown (OutcomeUnknown). A batch that was not applied is sent again in
- * smaller batches. A transaction that breaks connections even when it is sent alone is rejected in the end; otherwise
+ * **The outcome after a lost answer** is determined from the marker (see `marker.ts`), for the whole group. If the
+ * session is over by then, the outcome stays unknown (OutcomeUnknown). A group that was not applied is sent again in
+ * smaller groups. A transaction that breaks connections even when it is sent alone is rejected in the end; otherwise
  * the transactions behind it would never be sent.
  */
 
@@ -35,7 +35,7 @@ import {
   ZooKeeperError,
 } from '../../../../zookeeper/index.ts'
 import { refusalError } from '../../../contract/refusals.ts'
-import type { Layout } from '../store/layout.ts'
+import type { ZooKeeperLayout } from '../store/layout.ts'
 import { type Marker, Markers } from './marker.ts'
 import { type ComposedMulti, compose, type QueuedTransaction, shareMulti, stepBytes } from './multi.ts'
 import type {
@@ -71,15 +71,19 @@ export class TransactionCommitter {
    * @param options.timeoutMs the time for which a transaction waits for a connection
    * @param options.clock receives the server's time, in milliseconds since 1970, with every answer
    */
-  constructor(zookeeper: ZooKeeper, layout: Layout, options: { timeoutMs: number; clock: (time: number) => void }) {
+  constructor(
+    zookeeper: ZooKeeper,
+    layout: ZooKeeperLayout,
+    options: { timeoutMs: number; clock: (time: number) => void },
+  ) {
     this.#zookeeper = zookeeper
     this.#markers = new Markers(zookeeper, layout, options.clock)
     this.#timeoutMs = options.timeoutMs
     this.#onServerTime = options.clock
     this.#group = new GroupCommit({
-      send: (batch) => this.#commitBatch(batch),
+      send: (group) => this.#commitGroup(group),
       admits: () => shareMulti({ acl: zookeeper.acl, maxBytes: zookeeper.maxRequestBytes }),
-      refusalOf: (turn) => this.#expiryOf(turn),
+      refusalOf: (queued) => this.#expiryOf(queued),
       // Transactions of one turn of the event loop go together, and are sent at its end.
       schedule: process.nextTick,
     })
@@ -127,17 +131,17 @@ export class TransactionCommitter {
     return isLate ? notConnectedError(transaction) : undefined
   }
 
-  async #commitBatch(collected: readonly QueuedTransaction[]): Promise<void> {
+  async #commitGroup(collected: readonly QueuedTransaction[]): Promise<void> {
     const marker = await this.#markers.current().catch((error: unknown) => this.#handleNotSent(collected, error))
     if (!marker) return
-    const batch = collected.filter((turn) => {
-      const { session } = turn.transaction
+    const group = collected.filter((queued) => {
+      const { session } = queued.transaction
       if (session === undefined || session === marker.session) return true
-      refuse(turn, sessionOver(turn))
+      refuse(queued, sessionOver(queued))
       return false
     })
-    if (batch.length === 0) return
-    const composed = compose(this.#markers.checkStep(marker), batch)
+    if (group.length === 0) return
+    const composed = compose(this.#markers.checkStep(marker), group)
     try {
       const { zxid, results } = await this.#zookeeper.multi(composed.ops, { session: marker.session })
       const [markerResult] = results
@@ -145,60 +149,62 @@ export class TransactionCommitter {
       this.#advanceMarker(marker)
       const { session } = marker
       composed.passToSums(results)
-      for (const [place, turn] of batch.entries()) {
+      for (const [place, queued] of group.entries()) {
         const applied = { zxid, session, results: composed.resultsOf(place, results) }
-        settleQueued(turn, applied)
+        settleQueued(queued, applied)
       }
     } catch (error) {
       if (!(error instanceof ZooKeeperError)) throw error
-      await this.#handleFailure({ batch, composed, marker }, error)
+      await this.#handleFailure({ group, composed, marker }, error)
     }
   }
 
   async #handleFailure(sent: SentMulti, error: ZooKeeperError): Promise<void> {
-    const { batch, marker } = sent
+    const { group, marker } = sent
     if (error.outcome === 'unknown') return this.#recoverOutcome(sent, error)
-    if (error instanceof RequestTooLarge) return this.#handleTooLarge(batch, error)
-    if (error instanceof SessionExpired) return this.#rejectSessionOver(batch)
-    if (error.outcome === 'not-sent') return rejectAll(batch, (turn) => notConnectedError(turn.transaction, error))
+    if (error instanceof RequestTooLarge) return this.#handleTooLarge(group, error)
+    if (error instanceof SessionExpired) return this.#rejectSessionOver(group)
+    if (error.outcome === 'not-sent') return rejectAll(group, (queued) => notConnectedError(queued.transaction, error))
     const failed = error.index === undefined ? undefined : sent.composed.findFailed(error.index)
-    if (!failed) return refuseAll(batch, error)
+    if (!failed) return refuseAll(group, error)
     if ('first' in failed) return this.#handleRefusedMarker(sent, error)
     marker.sentBefore = false
-    if ('turns' in failed) {
-      const refused = new Set(failed.turns)
-      for (const turn of refused) refuse(turn, refusalOf(turn, error, failed.step))
-      this.#group.requeue(batch.filter((turn) => !refused.has(turn) && !refuseIfConflicting(turn)))
+    if ('allQueued' in failed) {
+      const refused = new Set(failed.allQueued)
+      for (const queued of refused) refuse(queued, refusalOf(queued, error, failed.step))
+      this.#group.requeue(group.filter((queued) => !refused.has(queued) && !refuseIfConflicting(queued)))
       return
     }
-    const { prechecks = [] } = failed.turn.transaction
+    const { prechecks = [] } = failed.queued.transaction
     // Without its other prechecks it would be sent once for each of them that fails: a job may depend on a thousand that have ended.
     const isExamined = prechecks.length > 1
     if (!isExamined) this.#handleRefusedStep(failed, error)
-    const rest = batch.filter((turn) => turn !== failed.turn && !refuseIfConflicting(turn))
+    const rest = group.filter((queued) => queued !== failed.queued && !refuseIfConflicting(queued))
     if (prechecks.length === 0) return this.#group.requeue(rest)
-    const passed = await this.#withoutPrecheckFailures(isExamined ? [failed.turn, ...rest] : rest)
-    if (isExamined && passed.includes(failed.turn)) this.#handleRefusedStep(failed, error)
-    this.#group.requeue(passed.filter((turn) => turn !== failed.turn))
+    const passed = await this.#withoutPrecheckFailures(isExamined ? [failed.queued, ...rest] : rest)
+    if (isExamined && passed.includes(failed.queued)) this.#handleRefusedStep(failed, error)
+    this.#group.requeue(passed.filter((queued) => queued !== failed.queued))
   }
 
   /**
    * Reads the prechecks of these transactions in one request. Rejects the transactions that would be refused, and
    * returns the others.
    */
-  async #withoutPrecheckFailures(turns: readonly QueuedTransaction[]): Promise<readonly QueuedTransaction[]> {
-    const checked = turns.flatMap((turn) => (turn.transaction.prechecks ?? []).map((precheck) => ({ turn, precheck })))
-    if (checked.length === 0) return turns
+  async #withoutPrecheckFailures(allQueued: readonly QueuedTransaction[]): Promise<readonly QueuedTransaction[]> {
+    const checked = allQueued.flatMap((queued) =>
+      (queued.transaction.prechecks ?? []).map((precheck) => ({ queued, precheck })),
+    )
+    if (checked.length === 0) return allQueued
     const found = await this.#readPrechecks(checked.map(({ precheck }) => precheck))
     const refused = new Map<QueuedTransaction, RefusalMeaning<unknown>>()
-    for (const { turn, precheck } of checked) {
+    for (const { queued, precheck } of checked) {
       const read = found.get(toKey(precheck))
       // The read is one of this operation. All are judged before the first is answered: a judgement notes what it has found.
       const refusal = read && precheck.judge(read as never)
-      if (refusal && !refused.has(turn)) refused.set(turn, refusal)
+      if (refusal && !refused.has(queued)) refused.set(queued, refusal)
     }
-    for (const [turn, refusal] of refused) refuse(turn, refusal)
-    return turns.filter((turn) => !refused.has(turn))
+    for (const [queued, refusal] of refused) refuse(queued, refusal)
+    return allQueued.filter((queued) => !refused.has(queued))
   }
 
   /** Reads each path once. If the read fails, the transactions are sent and refused one by one. */
@@ -220,58 +226,61 @@ export class TransactionCommitter {
     return found
   }
 
-  #handleRefusedStep({ turn, step }: { turn: QueuedTransaction; step: TransactionStep }, error: ZooKeeperError): void {
-    if (step.mayBeGone && error instanceof NoNode) {
-      turn.leftOut ??= new Set()
-      turn.leftOut.add(step)
-      this.#group.requeue([turn])
+  #handleRefusedStep(
+    { queued, step }: { queued: QueuedTransaction; step: TransactionStep },
+    error: ZooKeeperError,
+  ): void {
+    if (step.isOptional && error instanceof NoNode) {
+      queued.leftOut ??= new Set()
+      queued.leftOut.add(step)
+      this.#group.requeue([queued])
       return
     }
-    const repair = turn.transaction.repair?.(step, error)
+    const repair = queued.transaction.repair?.(step, error)
     if (!repair) {
-      refuse(turn, refusalOf(turn, error, step))
+      refuse(queued, refusalOf(queued, error, step))
       return
     }
     this.#runInBackground(async () => {
       try {
         await repair()
-        this.#group.requeue([turn])
+        this.#group.requeue([queued])
       } catch (failed) {
-        const named = toTenantError('board', turn.transaction.what, failed)
-        turn.reject(named instanceof ZooKeeperError ? notConnectedError(turn.transaction, named) : named)
+        const named = toTenantError('board', queued.transaction.what, failed)
+        queued.reject(named instanceof ZooKeeperError ? notConnectedError(queued.transaction, named) : named)
       }
     })
   }
 
   async #recoverOutcome(sent: SentMulti, error: ZooKeeperError): Promise<void> {
-    const { batch, marker } = sent
+    const { group, marker } = sent
     marker.sentBefore = true
     const found = await this.#markers.recoverOutcome(marker)
-    if (found === 'not-applied') this.#resend(batch, error)
-    else if (found === 'lost') rejectAll(batch, (turn) => outcomeUnknownError(turn.transaction, error))
+    if (found === 'not-applied') this.#resend(group, error)
+    else if (found === 'lost') rejectAll(group, (queued) => outcomeUnknownError(queued.transaction, error))
     else this.#handleApplied(sent, found.applied)
   }
 
-  #handleTooLarge(batch: readonly QueuedTransaction[], error: RequestTooLarge): void {
-    if (batch.length === 1) {
-      rejectAll(batch, (turn) => tooLargeError(turn.transaction, error))
+  #handleTooLarge(group: readonly QueuedTransaction[], error: RequestTooLarge): void {
+    if (group.length === 1) {
+      rejectAll(group, (queued) => tooLargeError(queued.transaction, error))
       return
     }
-    // The limit became smaller while the batch waited for a connection, or its size was estimated too low.
-    for (const turn of batch) turn.brokenConnections = (turn.brokenConnections ?? 0) + 1
-    this.#group.requeue(batch)
+    // The limit became smaller while the group waited for a connection, or its size was estimated too low.
+    for (const queued of group) queued.brokenConnections = (queued.brokenConnections ?? 0) + 1
+    this.#group.requeue(group)
   }
 
-  #resend(batch: readonly QueuedTransaction[], error: ZooKeeperError): void {
-    const [first] = batch
-    for (const turn of batch) turn.brokenConnections = (turn.brokenConnections ?? 0) + 1
+  #resend(group: readonly QueuedTransaction[], error: ZooKeeperError): void {
+    const [first] = group
+    for (const queued of group) queued.brokenConnections = (queued.brokenConnections ?? 0) + 1
     const isHopeless =
-      batch.length === 1 &&
+      group.length === 1 &&
       first &&
       (first.brokenConnections ?? 0) > MAX_BROKEN_CONNECTIONS &&
       first.until < monotonic()
     if (isHopeless) first.reject(breaksConnectionsError(first.transaction, this.sizeOf(first.transaction.steps), error))
-    else this.#group.requeue(batch)
+    else this.#group.requeue(group)
   }
 
   /**
@@ -279,37 +288,37 @@ export class TransactionCommitter {
    * changed the marker.
    */
   async #handleRefusedMarker(sent: SentMulti, error: ZooKeeperError): Promise<void> {
-    const { batch, marker } = sent
+    const { group, marker } = sent
     const isChangedMarker = error instanceof BadVersion || error instanceof NoNode
-    if (!isChangedMarker) return refuseAll(batch, error)
+    if (!isChangedMarker) return refuseAll(group, error)
     if (marker.sentBefore) {
       const found = await this.#markers.recoverOutcome(marker)
       if (typeof found === 'object') return this.#handleApplied(sent, found.applied)
-      if (found === 'lost') return rejectAll(batch, (turn) => outcomeUnknownError(turn.transaction, error))
+      if (found === 'lost') return rejectAll(group, (queued) => outcomeUnknownError(queued.transaction, error))
     }
     this.#markers.forget(marker)
-    this.#group.requeue(batch)
+    this.#group.requeue(group)
   }
 
   /**
-   * Completes the transactions of an applied batch. A connection that breaks meanwhile must not be reported as "nothing
+   * Completes the transactions of an applied group. A connection that breaks meanwhile must not be reported as "nothing
    * was done", because the transactions are certainly applied.
    */
-  #handleApplied({ batch, composed, marker }: SentMulti, zxid: bigint): void {
+  #handleApplied({ group, composed, marker }: SentMulti, zxid: bigint): void {
     this.#advanceMarker(marker)
     composed.passToSums(undefined)
     const { session } = marker
-    for (const turn of batch) this.#runInBackground(() => this.#recover(turn, { zxid, session }))
+    for (const queued of group) this.#runInBackground(() => this.#recover(queued, { zxid, session }))
   }
 
-  async #recover(turn: QueuedTransaction, done: CommittedTransaction): Promise<void> {
+  async #recover(queued: QueuedTransaction, done: CommittedTransaction): Promise<void> {
     while (true) {
       try {
-        return turn.resolve(await turn.transaction.onRecovered(done))
+        return queued.resolve(await queued.transaction.onRecovered(done))
       } catch (error) {
         const over = this.#zookeeper.state === 'closed' || this.#zookeeper.session?.id !== done.session
-        if (!(error instanceof NotConnected)) return turn.reject(error)
-        if (over) return turn.reject(outcomeUnknownError(turn.transaction, error))
+        if (!(error instanceof NotConnected)) return queued.reject(error)
+        if (over) return queued.reject(outcomeUnknownError(queued.transaction, error))
       }
     }
   }
@@ -319,17 +328,17 @@ export class TransactionCommitter {
     marker.sentBefore = false
   }
 
-  #rejectSessionOver(batch: readonly QueuedTransaction[]): void {
-    for (const turn of batch) {
-      if (turn.transaction.session !== undefined) refuse(turn, sessionOver(turn))
+  #rejectSessionOver(group: readonly QueuedTransaction[]): void {
+    for (const queued of group) {
+      if (queued.transaction.session !== undefined) refuse(queued, sessionOver(queued))
     }
-    this.#group.requeue(batch.filter((turn) => turn.transaction.session === undefined))
+    this.#group.requeue(group.filter((queued) => queued.transaction.session === undefined))
   }
 
-  #handleNotSent(batch: readonly QueuedTransaction[], error: unknown): undefined {
+  #handleNotSent(group: readonly QueuedTransaction[], error: unknown): undefined {
     if (!(error instanceof ZooKeeperError)) throw error
-    if (error.outcome === 'refused') refuseAll(batch, error)
-    else rejectAll(batch, (turn) => notConnectedError(turn.transaction, error))
+    if (error.outcome === 'refused') refuseAll(group, error)
+    else rejectAll(group, (queued) => notConnectedError(queued.transaction, error))
   }
 
   #runInBackground(work: () => Promise<void>): void {
@@ -339,7 +348,7 @@ export class TransactionCommitter {
 }
 
 interface SentMulti {
-  readonly batch: readonly QueuedTransaction[]
+  readonly group: readonly QueuedTransaction[]
   readonly composed: ComposedMulti
   readonly marker: Marker
 }
@@ -358,31 +367,31 @@ function sessionOver({ transaction }: QueuedTransaction): RefusalMeaning<unknown
   return transaction.onSessionOver?.() ?? refusalError(transaction.what, { why: 'over' })
 }
 
-function refuse(turn: QueuedTransaction, refusal: RefusalMeaning<unknown>): void {
-  if (isError(refusal)) turn.reject(refusal)
+function refuse(queued: QueuedTransaction, refusal: RefusalMeaning<unknown>): void {
+  if (isError(refusal)) queued.reject(refusal)
   // An answer that throws is a rejection.
-  else turn.resolve(new Promise((resolve) => resolve(refusal.answer())))
+  else queued.resolve(new Promise((resolve) => resolve(refusal.answer())))
 }
 
-function refuseAll(batch: readonly QueuedTransaction[], error: ZooKeeperError): void {
-  for (const turn of batch) refuse(turn, refusalOf(turn, error))
+function refuseAll(group: readonly QueuedTransaction[], error: ZooKeeperError): void {
+  for (const queued of group) refuse(queued, refusalOf(queued, error))
 }
 
-function settleQueued(turn: QueuedTransaction, applied: Applied): void {
+function settleQueued(queued: QueuedTransaction, applied: Applied): void {
   try {
-    turn.resolve(turn.transaction.onCommitted(applied))
+    queued.resolve(queued.transaction.onCommitted(applied))
   } catch (error) {
-    turn.reject(error)
+    queued.reject(error)
   }
 }
 
-function rejectAll(batch: readonly QueuedTransaction[], why: (turn: QueuedTransaction) => Error): void {
-  for (const turn of batch) turn.reject(why(turn))
+function rejectAll(group: readonly QueuedTransaction[], why: (queued: QueuedTransaction) => Error): void {
+  for (const queued of group) queued.reject(why(queued))
 }
 
-function refuseIfConflicting(turn: QueuedTransaction): boolean {
-  const refusal = turn.transaction.getConflict?.()
-  if (refusal) refuse(turn, refusal)
+function refuseIfConflicting(queued: QueuedTransaction): boolean {
+  const refusal = queued.transaction.getConflict?.()
+  if (refusal) refuse(queued, refusal)
   return refusal !== undefined
 }
 

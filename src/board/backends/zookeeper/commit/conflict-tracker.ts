@@ -7,7 +7,7 @@ import type { BoardChange } from '../../../contract/index.ts'
 export interface TrackedClaim {
   readonly id: string
   /** The conflict with the claim, if there is one: another change of the job, or its end. */
-  readonly conflict: 'change' | 'end' | undefined
+  conflict: 'change' | 'end' | undefined
 }
 
 /**
@@ -16,13 +16,11 @@ export interface TrackedClaim {
 const CONFLICTING_KINDS: ReadonlySet<BoardChange['kind']> = new Set<BoardChange['kind']>(['updated', 'gone', 'claimed'])
 
 export class ConflictTracker {
-  readonly #tracked = new Map<string, { readonly id: string; conflict: TrackedClaim['conflict'] }>()
+  readonly #tracked = new Map<string, TrackedClaim>()
 
-  /** Tracks a job from now until {@link untrack}. Only one claim of a job is tracked at a time. */
-  track(id: string): TrackedClaim {
-    const tracked = { id, conflict: undefined }
-    this.#tracked.set(id, tracked)
-    return tracked
+  /** Tracks a claim from now until {@link untrack}: a conflict is noted in it. Only one claim of a job is tracked at a time. */
+  track(claim: TrackedClaim): void {
+    this.#tracked.set(claim.id, claim)
   }
 
   untrack(tracked: TrackedClaim): void {
@@ -30,9 +28,9 @@ export class ConflictTracker {
   }
 
   /** Applies changes of the board to the tracked claims. */
-  changed(batch: readonly BoardChange[]): void {
+  changed(changes: readonly BoardChange[]): void {
     if (this.#tracked.size === 0) return
-    for (const { id, kind } of batch) {
+    for (const { id, kind } of changes) {
       const tracked = CONFLICTING_KINDS.has(kind) ? this.#tracked.get(id) : undefined
       if (tracked) tracked.conflict = kind === 'gone' ? 'end' : 'change'
     }

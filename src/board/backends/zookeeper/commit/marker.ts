@@ -17,7 +17,7 @@ import {
   type ZooKeeper,
   ZooKeeperError,
 } from '../../../../zookeeper/index.ts'
-import type { Layout } from '../store/layout.ts'
+import type { ZooKeeperLayout } from '../store/layout.ts'
 
 export interface Marker {
   readonly session: bigint
@@ -33,11 +33,11 @@ export type MarkerOutcome = { readonly applied: bigint } | 'not-applied' | 'lost
 
 export class Markers {
   readonly #zookeeper: ZooKeeper
-  readonly #layout: Layout
+  readonly #layout: ZooKeeperLayout
   readonly #onServerTime: (serverTime: number) => void
   #current: Marker | undefined
 
-  constructor(zookeeper: ZooKeeper, layout: Layout, clock: (serverTime: number) => void) {
+  constructor(zookeeper: ZooKeeper, layout: ZooKeeperLayout, clock: (serverTime: number) => void) {
     this.#zookeeper = zookeeper
     this.#layout = layout
     this.#onServerTime = clock

@@ -57,18 +57,18 @@ export function withParts<T>(
   transaction: Transaction<T>,
   parts: readonly (TransactionPart<T> | undefined)[],
 ): Transaction<T> {
-  const given = parts.filter((part) => part !== undefined)
-  if (given.length === 0) return transaction
+  const present = parts.filter((part) => part !== undefined)
+  if (present.length === 0) return transaction
   let { additions, prechecks, guard, entry } = transaction
   let touches: readonly TouchedName[] | undefined = transaction.touches
-  for (const part of given) {
+  for (const part of present) {
     touches = concat(touches, part.touches)
     additions = concat(additions, part.additions)
     prechecks = concat(prechecks, part.prechecks)
     guard ??= part.guard
     entry ??= part.entry
   }
-  const all: readonly TransactionPart<T>[] = [transaction, ...given]
+  const all: readonly TransactionPart<T>[] = [transaction, ...present]
   return {
     ...transaction,
     ...{ touches: touches ?? [], additions, prechecks, guard, entry },
@@ -79,9 +79,9 @@ export function withParts<T>(
       }
       return undefined
     },
-    repair: (step, error) => (ownerOf(step, given) ?? transaction).repair?.(step, error),
+    repair: (step, error) => (ownerOf(step, present) ?? transaction).repair?.(step, error),
     onRefused: (error, step) => {
-      const part = ownerOf(step, given)
+      const part = ownerOf(step, present)
       return part ? (part.onRefused?.(error, step) ?? error) : transaction.onRefused(error, step)
     },
   }

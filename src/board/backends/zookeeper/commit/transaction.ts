@@ -17,7 +17,7 @@ export interface TransactionStep {
   readonly op: Op
   readonly subject?: StepSubject
   /** Whether the step deletes a znode that may be deleted already, for example by hand: then the step is left out. */
-  readonly mayBeGone?: boolean
+  readonly isOptional?: boolean
   /** The sum or the journal that the step changes for several transactions at once. */
   readonly shared?: SharedSum | Journal
 }
@@ -33,7 +33,7 @@ export interface TouchedName {
 
 /** A transaction that was applied, together with others in one transaction of the server. */
 export interface CommittedTransaction {
-  /** The transaction number of the server; the same for all transactions of a batch. */
+  /** The transaction number of the server; the same for all transactions of a group. */
   readonly zxid: bigint
   readonly session: bigint
 }
@@ -49,21 +49,21 @@ export interface Transaction<T> {
   readonly what: string
   readonly steps: readonly TransactionStep[]
   readonly touches: readonly TouchedName[]
-  /** A check that is sent once for all transactions of a batch that have it. */
+  /** A check that is sent once for all transactions of a group that have it. */
   readonly guard?: CheckOp | undefined
-  /** The amounts that the transaction adds to sums. Transactions of a batch with the same sum change it together, with one step. */
+  /** The amounts that the transaction adds to sums. Transactions of a group with the same sum change it together, with one step. */
   readonly additions?: readonly Addition[] | undefined
-  /** The entry that the transaction adds to a journal. The entries of the transactions of a batch are added together, with one step. */
+  /** The entry that the transaction adds to a journal. The entries of the transactions of a group are added together, with one step. */
   readonly entry?: JournalEntry | undefined
   /** The session in which the transaction must be sent: a settle belongs to the session that claimed. */
   readonly session?: bigint
   /**
-   * Returns what a conflict with changes received since the transaction was created means. Called when its batch was refused because of
+   * Returns what a conflict with changes received since the transaction was created means. Called when its group was refused because of
    * another transaction.
    */
   getConflict?(): RefusalMeaning<T> | undefined
   /**
-   * Reads that show whether the transaction would be refused. The prechecks of a batch are read together when the batch was refused because of
+   * Reads that show whether the transaction would be refused. The prechecks of a group are read together when the group was refused because of
    * another transaction with prechecks: else each refusal would cost a round.
    */
   readonly prechecks?: readonly Precheck<T>[] | undefined
@@ -88,7 +88,7 @@ export interface Addition {
 
 /** A number in a znode to which many transactions add. */
 export interface SharedSum {
-  /** Returns the step that adds what the transactions of one batch add. */
+  /** Returns the step that adds what the transactions of one group add. */
   toStep(total: number): TransactionStep
   /** Called before the results of its transactions are: the step was applied. @param stat undefined if the answer was lost */
   onCommitted(total: number, stat: Stat | undefined): void
@@ -101,7 +101,7 @@ export interface JournalEntry {
 
 /** A list to which many transactions add. */
 export interface Journal {
-  /** Returns the step that adds the entries of the transactions of one batch. */
+  /** Returns the step that adds the entries of the transactions of one group. */
   toStep(entries: readonly Uint8Array[]): TransactionStep
 }
 

@@ -21,7 +21,7 @@
  * | batches           | parts of posts, ends and restorations: see `parts/batch-counter.ts`                           |
  * | write             | create, or setData at its revision, each record; setData gate, if a limit changes; the steps of each post |
  * | permit, exclusive | delete resource, create it, create `x` in it: the delete fails if another job holds any of it  |
- * | limit             | setData key at the version read (one for all tokens of a batch); create slot: fails if another job holds it |
+ * | limit             | setData key at the version read (one for all tokens of a group); create slot: fails if another job holds it |
  * | permit, shared    | create `x`, delete `x`, create `s-<job>`: the first create fails if a writer holds it         |
  *
  * The posting is changed first and the lock last: a watcher never sees a free lock beside an old posting. A discard creates
@@ -35,7 +35,7 @@ import { type CheckOp, type Op, op } from '../../../../zookeeper/index.ts'
 import type { Posting } from '../../../model/posting.ts'
 import { toResourceWants } from '../../../model/resources.ts'
 import type { BoardKind } from '../store/board-kind.ts'
-import type { Layout } from '../store/layout.ts'
+import type { ZooKeeperLayout } from '../store/layout.ts'
 import type { TransactionStep } from './transaction.ts'
 
 /** The way in which a job is locked, which differs on boards that are shared with TaskFlow. */
@@ -53,7 +53,7 @@ export interface KeyToTake {
 
 /** Returns the step that creates the posting. ZooKeeper appends the digits, unless the given path has them. */
 export function createStep(
-  layout: Layout,
+  layout: ZooKeeperLayout,
   { bytes, path }: { readonly bytes: Uint8Array; readonly path?: string | undefined },
 ): TransactionStep {
   const create = path === undefined ? op.create(layout.newPosting, bytes, { sequential: true }) : op.create(path, bytes)
@@ -62,26 +62,26 @@ export function createStep(
 
 /** Returns the step that replaces the posting of a job that was never claimed: a claim would have changed its revision. */
 export function replaceStep(
-  layout: Layout,
+  layout: ZooKeeperLayout,
   id: string,
   { revision, bytes }: { readonly revision: number; readonly bytes: Uint8Array },
 ): TransactionStep {
   return { subject: 'posting', op: op.setData(layout.posting(id), bytes, { version: revision }) }
 }
 
-export function keyStep(layout: Layout, { name, bytes, takenOverAt: version }: KeyToTake): TransactionStep {
+export function keyStep(layout: ZooKeeperLayout, { name, bytes, takenOverAt: version }: KeyToTake): TransactionStep {
   const path = layout.key(name)
   return { op: version === undefined ? op.create(path, bytes) : op.setData(path, bytes, { version }) }
 }
 
-/** Returns the check of the gate, which is sent once for a whole batch of claims. */
-export function gateCheckOp(layout: Layout, version: number): CheckOp {
+/** Returns the check of the gate, which is sent once for a whole group of claims. */
+export function gateCheckOp(layout: ZooKeeperLayout, version: number): CheckOp {
   return op.check(layout.gate, { version })
 }
 
 /** @param at.parts the steps of the parts, by which the claim also takes resources and limits, or proves that the job does not wait */
 export function claimSteps(
-  layout: Layout,
+  layout: ZooKeeperLayout,
   id: string,
   at: {
     readonly revision: number
@@ -107,23 +107,23 @@ interface SettledClaim {
   readonly kind: LockKind
 }
 
-export function consumeSteps(layout: Layout, id: string, at: SettledClaim): TransactionStep[] {
+export function consumeSteps(layout: ZooKeeperLayout, id: string, at: SettledClaim): TransactionStep[] {
   return [
     { subject: 'posting', op: op.delete(layout.posting(id), { version: at.revision }) },
-    ...releaseSteps(layout, id, at),
+    ...freeSteps(layout, id, at),
     ...forgetSteps(layout, id, at),
     unlockStep(layout, id, at),
   ]
 }
 
 export function abandonSteps(
-  layout: Layout,
+  layout: ZooKeeperLayout,
   id: string,
   at: Omit<SettledClaim, 'cancelRequested'> & { readonly bytes: Uint8Array },
 ): TransactionStep[] {
   return [
     { subject: 'posting', op: op.setData(layout.posting(id), at.bytes, { version: at.revision }) },
-    ...releaseSteps(layout, id, at),
+    ...freeSteps(layout, id, at),
     unlockStep(layout, id, at),
   ]
 }
@@ -135,7 +135,7 @@ export function abandonSteps(
  * know that the job was trashed when they see the posting deleted.
  */
 export function postingCheckStep(
-  layout: Layout,
+  layout: ZooKeeperLayout,
   id: string,
   { revision }: { readonly revision: number },
 ): TransactionStep {
@@ -143,7 +143,7 @@ export function postingCheckStep(
 }
 
 export function trashSteps(
-  layout: Layout,
+  layout: ZooKeeperLayout,
   id: string,
   at: SettledClaim & { readonly entry: Uint8Array },
 ): TransactionStep[] {
@@ -155,7 +155,7 @@ export function trashSteps(
 }
 
 export function discardSteps(
-  layout: Layout,
+  layout: ZooKeeperLayout,
   id: string,
   at: Omit<SettledClaim, 'kind'> & { readonly entry: Uint8Array },
 ): TransactionStep[] {
@@ -170,13 +170,13 @@ export function discardSteps(
 }
 
 export function purgeSteps(
-  layout: Layout,
+  layout: ZooKeeperLayout,
   entry: { readonly id: string; readonly revision: number },
 ): TransactionStep[] {
   return [{ subject: 'trash', op: op.delete(layout.trash(entry.id), { version: entry.revision }) }]
 }
 
-export function cancelSteps(layout: Layout, id: string, request: Uint8Array): TransactionStep[] {
+export function cancelSteps(layout: ZooKeeperLayout, id: string, request: Uint8Array): TransactionStep[] {
   return [
     { subject: 'posting', op: op.check(layout.posting(id)) },
     { subject: 'cancel', op: op.create(layout.cancel(id), request) },
@@ -184,7 +184,7 @@ export function cancelSteps(layout: Layout, id: string, request: Uint8Array): Tr
 }
 
 export function gateSteps(
-  layout: Layout,
+  layout: ZooKeeperLayout,
   record: Uint8Array,
   { version }: { readonly version: number },
 ): TransactionStep[] {
@@ -196,7 +196,7 @@ export function recordStep(path: string, bytes: Uint8Array, version: number | un
   return { op: version === undefined ? op.create(path, bytes) : op.setData(path, bytes, { version }) }
 }
 
-function unlockStep(layout: Layout, id: string, { kind }: Pick<SettledClaim, 'kind'>): TransactionStep {
+function unlockStep(layout: ZooKeeperLayout, id: string, { kind }: Pick<SettledClaim, 'kind'>): TransactionStep {
   return { subject: 'lock', op: kind.unlockOp(layout.lock(id)) }
 }
 
@@ -209,7 +209,7 @@ export interface PermitStep extends TransactionStep {
 }
 
 /** Returns the steps by which a claim takes its resources. */
-export function permitSteps(layout: Layout, id: string, posting: KeyAndResources): readonly PermitStep[] {
+export function permitSteps(layout: ZooKeeperLayout, id: string, posting: KeyAndResources): readonly PermitStep[] {
   const { exclusive, shared } = toResourceWants(posting)
   const steps = (resource: string, ops: readonly Op[]) => ops.map((each) => ({ resource, op: each }))
   return [
@@ -226,8 +226,8 @@ export function permitSteps(layout: Layout, id: string, posting: KeyAndResources
   ]
 }
 
-function releaseSteps(
-  layout: Layout,
+function freeSteps(
+  layout: ZooKeeperLayout,
   id: string,
   { posting, slots = [] }: Pick<SettledClaim, 'posting' | 'slots'>,
 ): readonly TransactionStep[] {
@@ -241,7 +241,7 @@ function releaseSteps(
 }
 
 function forgetSteps(
-  layout: Layout,
+  layout: ZooKeeperLayout,
   id: string,
   at: Pick<SettledClaim, 'posting' | 'cancelRequested'>,
 ): readonly TransactionStep[] {
@@ -256,5 +256,5 @@ function forgetSteps(
 
 /** Returns the step that deletes a znode if it is there. */
 export function deleteStep(taken: Op): TransactionStep {
-  return { op: taken, mayBeGone: true }
+  return { op: taken, isOptional: true }
 }

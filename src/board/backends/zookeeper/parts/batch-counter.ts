@@ -17,7 +17,7 @@ import type { TransactionCommitter } from '../commit/committer.ts'
 import { AGAIN, type Again, TRY_AGAIN, type TransactionPart, untilDone } from '../commit/parts.ts'
 import type { RefusalMeaning, RefusedStep, TouchedName, TransactionStep } from '../commit/transaction.ts'
 import type { BatchNodes, BatchSnapshot } from '../store/batch-nodes.ts'
-import type { Layout } from '../store/layout.ts'
+import type { ZooKeeperLayout } from '../store/layout.ts'
 import { translateErrors } from '../store/reader.ts'
 import {
   type EndingJob,
@@ -33,7 +33,7 @@ import {
 const MAX_KNOWN = 1_000
 
 export interface BatchCounterOptions {
-  readonly layout: Layout
+  readonly layout: ZooKeeperLayout
   readonly nodes: BatchNodes
   readonly committer: Pick<TransactionCommitter, 'commit'>
   /** Returns the step that creates the callback of a batch. */
@@ -66,8 +66,8 @@ export class BatchCounter {
   readonly #options: BatchCounterOptions
   /** Batches that are not sealed, as they were read last: posts check that they are still so. */
   readonly #unsealed = new Map<string, BatchSnapshot>()
-  /** The batches that are being looked at, and whether another look follows. */
-  readonly #looks = new Map<string, { again: boolean; readonly done: Promise<void> }>()
+  /** The batches that are being checked for open jobs, and whether another check follows. */
+  readonly #readyChecks = new Map<string, { again: boolean; readonly done: Promise<void> }>()
 
   constructor(options: BatchCounterOptions) {
     this.#options = options
@@ -170,7 +170,7 @@ export class BatchCounter {
         ...{ steps, finish },
         // Others may have ended at the same time, so that no end was the last.
         counted: ({ isFinished }) => {
-          if (!isFinished) this.look(batch)
+          if (!isFinished) this.checkReady(batch)
         },
       }
     }
@@ -198,16 +198,16 @@ export class BatchCounter {
     })
   }
 
-  /** Ends the batch in the background if no job of it is open. Jobs that end at the same time share the look. */
-  look(batch: string): void {
-    const looking = this.#looks.get(batch)
-    if (looking) looking.again = true
-    else this.#looks.set(batch, { again: false, done: this.#lookUntilQuiet(batch) })
+  /** Ends the batch in the background if no job of it is open. Jobs that end at the same time share the check. */
+  checkReady(batch: string): void {
+    const check = this.#readyChecks.get(batch)
+    if (check) check.again = true
+    else this.#readyChecks.set(batch, { again: false, done: this.#checkUntilQuiet(batch) })
   }
 
-  /** Resolves when no batch is being looked at. */
+  /** Resolves when no batch is being checked. */
   async idle(): Promise<void> {
-    while (this.#looks.size > 0) await Promise.all([...this.#looks.values()].map(({ done }) => done))
+    while (this.#readyChecks.size > 0) await Promise.all([...this.#readyChecks.values()].map(({ done }) => done))
   }
 
   /** Forgets what is known of a batch that this client has changed. */
@@ -215,17 +215,17 @@ export class BatchCounter {
     this.#unsealed.delete(batch)
   }
 
-  async #lookUntilQuiet(batch: string): Promise<void> {
-    let looking: { again: boolean } | undefined
+  async #checkUntilQuiet(batch: string): Promise<void> {
+    let check: { again: boolean } | undefined
     do {
-      if (looking) looking.again = false
+      if (check) check.again = false
       // Without a connection, the sweep of a board does it.
       await this.finishIfEmpty(batch).catch((error: unknown) => {
         if (!(error instanceof NotConnected || error instanceof OutcomeUnknown)) this.#options.onError(error)
       })
-      looking = this.#looks.get(batch)
-    } while (looking?.again)
-    this.#looks.delete(batch)
+      check = this.#readyChecks.get(batch)
+    } while (check?.again)
+    this.#readyChecks.delete(batch)
   }
 
   async #readForPost(batch: string, posting: Posting): Promise<BatchSnapshot> {

@@ -13,7 +13,7 @@ import {
 import type { BatchStatus } from '../../../model/job-batch.ts'
 import type { RefusedStep, TransactionStep } from '../commit/transaction.ts'
 import type { BatchSnapshot } from '../store/batch-nodes.ts'
-import type { Layout } from '../store/layout.ts'
+import type { ZooKeeperLayout } from '../store/layout.ts'
 
 /** A job of a batch that ends. */
 export interface EndingJob {
@@ -23,7 +23,7 @@ export interface EndingJob {
   readonly trashed: boolean
 }
 
-export function createBatchSteps(layout: Layout, batch: string, definition: Uint8Array): TransactionStep[] {
+export function createBatchSteps(layout: ZooKeeperLayout, batch: string, definition: Uint8Array): TransactionStep[] {
   return [
     toStep(op.create(layout.batch(batch), definition)),
     toStep(op.create(layout.batchState(batch), encodeStatus({ sealed: false, generation: 1 }))),
@@ -33,13 +33,13 @@ export function createBatchSteps(layout: Layout, batch: string, definition: Uint
 }
 
 /** Returns the check that the status of a batch is as it was read. */
-export function statusCheckOp(layout: Layout, batch: string, { stateVersion }: BatchSnapshot): CheckOp {
+export function statusCheckOp(layout: ZooKeeperLayout, batch: string, { stateVersion }: BatchSnapshot): CheckOp {
   return op.check(layout.batchState(batch), { version: stateVersion })
 }
 
 /** @param change.carried the number of jobs that another board has counted, as in {@link BatchSnapshot}; by default as it was */
 export function statusStep(
-  layout: Layout,
+  layout: ZooKeeperLayout,
   batch: string,
   { seen, ...change }: { readonly seen: BatchSnapshot; readonly status: BatchStatus; readonly carried?: number },
 ): TransactionStep {
@@ -50,7 +50,7 @@ export function statusStep(
 
 /** Returns the steps that open a posted job, beside the check of the status. @param job.by the job that adds it to a sealed batch */
 export function openJobSteps(
-  layout: Layout,
+  layout: ZooKeeperLayout,
   batch: string,
   { uuid, by }: { readonly uuid: string; readonly by: string | undefined },
 ): TransactionStep[] {
@@ -60,14 +60,14 @@ export function openJobSteps(
 }
 
 /** Returns the steps that count the end of a job. */
-export function endJobSteps(layout: Layout, { batch, uuid, id, trashed }: EndingJob): TransactionStep[] {
+export function endJobSteps(layout: ZooKeeperLayout, { batch, uuid, id, trashed }: EndingJob): TransactionStep[] {
   const ended = toStep(op.delete(layout.batchMember(batch, uuid)))
   return trashed ? [ended, toStep(op.create(layout.failedMember(batch, id), null))] : [ended]
 }
 
 /** Returns the steps that open a job which is restored from the trash, where it had this id. */
 export function restoreJobSteps(
-  layout: Layout,
+  layout: ZooKeeperLayout,
   batch: string,
   { seen, uuid, id }: { readonly seen: BatchSnapshot; readonly uuid: string; readonly id: string },
 ): TransactionStep[] {
@@ -83,7 +83,7 @@ export function restoreJobSteps(
 
 /** Returns the steps that end a batch without open jobs, apart from a job that ends in the same transaction. */
 export function finishBatchSteps(
-  layout: Layout,
+  layout: ZooKeeperLayout,
   batch: string,
   { seen, now }: { readonly seen: BatchSnapshot; readonly now: number },
 ): TransactionStep[] {
@@ -94,7 +94,7 @@ export function finishBatchSteps(
 }
 
 /** Returns the steps that remove a batch without open jobs; its definition and its failed jobs remain, and mean nothing then. */
-export function removeBatchSteps(layout: Layout, batch: string, seen: BatchSnapshot): TransactionStep[] {
+export function removeBatchSteps(layout: ZooKeeperLayout, batch: string, seen: BatchSnapshot): TransactionStep[] {
   return [
     toStep(op.delete(layout.batchState(batch), { version: seen.stateVersion })),
     toStep(op.delete(layout.batchOpen(batch))),
@@ -102,7 +102,7 @@ export function removeBatchSteps(layout: Layout, batch: string, seen: BatchSnaps
 }
 
 /** Returns the step that gives `open` another version, which the end of the last job compares. */
-function noteOpenedStep(layout: Layout, batch: string): TransactionStep {
+function noteOpenedStep(layout: ZooKeeperLayout, batch: string): TransactionStep {
   return toStep(op.setData(layout.batchOpen(batch), null))
 }
 

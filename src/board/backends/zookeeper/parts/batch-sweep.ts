@@ -3,7 +3,7 @@ import type { ZooKeeper } from '../../../../zookeeper/index.ts'
 import { MAX_ENDED_BATCHES } from '../../../model/job-batch.ts'
 import type { TransactionCommitter } from '../commit/committer.ts'
 import type { BatchNodes, BatchSnapshot } from '../store/batch-nodes.ts'
-import type { Layout } from '../store/layout.ts'
+import type { ZooKeeperLayout } from '../store/layout.ts'
 import { missingAsUndefined } from '../store/reader.ts'
 import { type BatchCounter, isUnfinished } from './batch-counter.ts'
 import { isBatchChanged, removeBatchSteps } from './batch-steps.ts'
@@ -14,7 +14,7 @@ const DELETES_AT_ONCE = 200
 
 export interface BatchSweepOptions {
   readonly zookeeper: ZooKeeper
-  readonly layout: Layout
+  readonly layout: ZooKeeperLayout
   readonly nodes: BatchNodes
   readonly counter: BatchCounter
   readonly committer: Pick<TransactionCommitter, 'commit'>
@@ -33,7 +33,7 @@ export class BatchSweep {
     const names = await nodes.listNames()
     const found = await nodes.readEach(names)
     const unfinished = names.filter((_, index) => isUnfinished(found[index]))
-    for (const uuid of unfinished) counter.look(uuid)
+    for (const uuid of unfinished) counter.checkReady(uuid)
     const gone = names.filter((_, index) => found[index] === undefined)
     const ended = names.flatMap((uuid, index) => toEnded(uuid, found[index]) ?? [])
     const old = ended.sort((a, b) => b.endedAt - a.endedAt).slice(MAX_ENDED_BATCHES)

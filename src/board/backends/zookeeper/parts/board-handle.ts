@@ -5,13 +5,13 @@ import type { Settlement } from '../../../contract/index.ts'
 import { refusalError } from '../../../contract/refusals.ts'
 import type { ServerClock } from '../../server-clock.ts'
 import type { TransactionCommitter } from '../commit/committer.ts'
-import type { Layout } from '../store/layout.ts'
+import type { ZooKeeperLayout } from '../store/layout.ts'
 import type { ZooKeeperComponents } from './components.ts'
 
 export interface BoardHandleOptions {
   readonly uri: string
   readonly zookeeper: ZooKeeper
-  readonly layout: Layout
+  readonly layout: ZooKeeperLayout
   readonly committer: TransactionCommitter
   readonly clock: ServerClock
 }
@@ -19,7 +19,7 @@ export interface BoardHandleOptions {
 export class BoardHandle {
   readonly uri: string
   readonly zookeeper: ZooKeeper
-  readonly layout: Layout
+  readonly layout: ZooKeeperLayout
   readonly committer: TransactionCommitter
   readonly clock: ServerClock
   readonly labels = new SessionLabels()

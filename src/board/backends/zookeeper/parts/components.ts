@@ -13,7 +13,7 @@ import { BoardGate } from '../store/gate.ts'
 import { KeyNodes } from '../store/key-nodes.ts'
 import { KnownDependencies } from '../store/known-dependencies.ts'
 import { LateCancellations } from '../store/late-cancellations.ts'
-import type { Layout } from '../store/layout.ts'
+import type { ZooKeeperLayout } from '../store/layout.ts'
 import { LimitSweep } from '../store/limit-sweep.ts'
 import { LostPosts } from '../store/lost-posts.ts'
 import { batchedReader, ZooKeeperReader } from '../store/reader.ts'
@@ -32,7 +32,7 @@ import { LimitReservations } from './limit-reservations.ts'
 import { PostingParts } from './posting-parts.ts'
 
 export interface ZooKeeperComponents {
-  readonly layout: Layout
+  readonly layout: ZooKeeperLayout
   readonly kind: BoardKind
   readonly sink: BackendSink
   readonly unreadable: UnreadableValues
@@ -60,7 +60,7 @@ export interface ZooKeeperComponents {
 
 export interface ComponentsOptions {
   readonly zookeeper: ZooKeeper
-  readonly layout: Layout
+  readonly layout: ZooKeeperLayout
   readonly committer: TransactionCommitter
   readonly clock: ServerClock
   readonly kind: BoardKind
@@ -119,9 +119,9 @@ export function assembleComponents(options: ComponentsOptions): ZooKeeperCompone
   const sweeps = {
     waits,
     batches: new BatchSweep({ ...shared, nodes: batchNodes, counter: batches }),
-    limits: kind.capabilities.limits
-      ? new LimitSweep({ ...shared, gate, records, unusedAfterMs: options.limitsUnusedAfterMs })
-      : undefined,
+    limits: kind.shared
+      ? undefined
+      : new LimitSweep({ ...shared, gate, records, unusedAfterMs: options.limitsUnusedAfterMs }),
   }
   const components: ZooKeeperComponents = {
     ...{ layout, kind, sink, unreadable, reader, gate, scan, lateCancellations, postings, known, waits },

@@ -18,7 +18,8 @@
  * Of jobs that end at the same time, the last one deletes `.waits/<dependent>`: see `dependency-release.ts`.
  */
 
-import { BatchCommit } from '../../../../core/async/group-commit.ts'
+import { ItemCommit } from '../../../../core/async/group-commit.ts'
+import { keepNewest } from '../../../../core/collections/keep-newest.ts'
 import {
   NodeExists,
   NoNode,
@@ -34,8 +35,8 @@ import type { TransactionCommitter } from '../commit/committer.ts'
 import type { Again, TransactionPart } from '../commit/parts.ts'
 import type { Precheck, RefusalMeaning, TransactionStep } from '../commit/transaction.ts'
 import { deleteStep } from '../commit/transactions.ts'
-import { addBounded, type KnownDependencies } from '../store/known-dependencies.ts'
-import type { Layout } from '../store/layout.ts'
+import type { KnownDependencies } from '../store/known-dependencies.ts'
+import type { ZooKeeperLayout } from '../store/layout.ts'
 import { missingAsUndefined } from '../store/reader.ts'
 import type { Waits } from '../store/waits.ts'
 import { DependencyRelease, type Dependent, type JobOutcome } from './dependency-release.ts'
@@ -48,7 +49,7 @@ const SETTLED_SUFFIX = '.settled'
 
 export interface DependencyPartsOptions {
   readonly zookeeper: ZooKeeper
-  readonly layout: Layout
+  readonly layout: ZooKeeperLayout
   readonly committer: Pick<TransactionCommitter, 'commit'>
   readonly known: KnownDependencies
   readonly waits: Pick<Waits, 'findReady'>
@@ -70,12 +71,12 @@ export class DependencyParts {
   /** Jobs that are known to have left the board; their ids are never used again. The oldest are forgotten. */
   readonly #gone = new Set<string>()
   /** Looks again at jobs that may be ready. Jobs that end together share the reads. */
-  readonly #readyChecks: BatchCommit<string, void>
+  readonly #readyChecks: ItemCommit<string, void>
 
   constructor(options: DependencyPartsOptions) {
     this.#options = options
     this.#release = new DependencyRelease(options)
-    this.#readyChecks = new BatchCommit({
+    this.#readyChecks = new ItemCommit({
       commit: (ids) => this.#freeReady([...new Set(ids)]).then(() => ids.map(() => ({ value: undefined }))),
       bytesOf: () => 1,
       limits: { items: MAX_LOOKED_AT, bytes: MAX_LOOKED_AT },
@@ -153,7 +154,8 @@ export class DependencyParts {
   }
 
   #noteGone(id: string): void {
-    addBounded(this.#gone, id, MAX_GONE)
+    this.#gone.add(id)
+    keepNewest(this.#gone, MAX_GONE)
   }
 
   /**

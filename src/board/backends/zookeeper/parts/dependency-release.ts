@@ -12,14 +12,15 @@
  * and none of their owners has read the other ends, can these owners die before they read again. Then the sweep frees the dependent.
  */
 
+import { keepNewest } from '../../../../core/collections/keep-newest.ts'
 import { NoNode, op, type ReadData, type ReadResult, type ZooKeeper } from '../../../../zookeeper/index.ts'
 import { pickAtRandom } from '../../../model/claim-order.ts'
 import type { DependencyEnd } from '../../../model/dependencies.ts'
 import type { Again } from '../commit/parts.ts'
 import type { Precheck, RefusalMeaning, TransactionStep } from '../commit/transaction.ts'
 import { deleteStep } from '../commit/transactions.ts'
-import { addBounded, type KnownDependencies } from '../store/known-dependencies.ts'
-import type { Layout } from '../store/layout.ts'
+import type { KnownDependencies } from '../store/known-dependencies.ts'
+import type { ZooKeeperLayout } from '../store/layout.ts'
 
 /** The maximum number of dependencies that are read: a thousand ends would each read the names of a thousand. */
 const MAX_LISTED = 32
@@ -55,7 +56,7 @@ type Waits = { readonly names: readonly string[] } | { readonly count: number }
 
 interface DependencyReleaseOptions {
   readonly zookeeper: Pick<ZooKeeper, 'multiRead'>
-  readonly layout: Layout
+  readonly layout: ZooKeeperLayout
   readonly known: KnownDependencies
 }
 
@@ -68,7 +69,7 @@ interface FoundDependent {
 /** Prepares the release of dependents, for all ends of jobs of one process. */
 export class DependencyRelease {
   readonly #zookeeper: Pick<ZooKeeper, 'multiRead'>
-  readonly #layout: Layout
+  readonly #layout: ZooKeeperLayout
   readonly #known: KnownDependencies
   /** Dependents that waited for more than {@link MAX_LISTED} jobs at their last read. */
   readonly #large = new Set<string>()
@@ -194,7 +195,8 @@ export class DependencyRelease {
       this.#large.delete(id)
       return waits
     }
-    addBounded(this.#large, id, MAX_LARGE)
+    this.#large.add(id)
+    keepNewest(this.#large, MAX_LARGE)
     return { count }
   }
 

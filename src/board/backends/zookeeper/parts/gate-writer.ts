@@ -13,11 +13,11 @@ import { gateCheckOp, gateSteps } from '../commit/transactions.ts'
 import { encodeGate, type GateRecord } from '../store/encoding.ts'
 import { assertIntact, FenceBase } from '../store/fence-base.ts'
 import type { BoardGate, GateSnapshot } from '../store/gate.ts'
-import type { Layout } from '../store/layout.ts'
+import type { ZooKeeperLayout } from '../store/layout.ts'
 import { translateErrors } from '../store/reader.ts'
 
 export interface GateWriterOptions {
-  readonly layout: Layout
+  readonly layout: ZooKeeperLayout
   readonly committer: TransactionCommitter
   readonly gate: BoardGate
   /** Returns the current session with the newest transaction that is known; undefined without a connection. */
@@ -121,14 +121,19 @@ export class GateWriter {
   }
 
   /**
-   * Returns the part of a transaction that is refused if the gate is written meanwhile. Transactions of one batch have the same check, so
+   * Returns the part of a transaction that is refused if the gate is written meanwhile. Transactions of one group have the same check, so
    * that it is sent once.
    *
    * @param changed what that means
    */
   guardPart<T>(version: number, changed: RefusalMeaning<T>): TransactionPart<T> {
+    return { guard: this.guardAt(version), onRefused: (error) => (isChanged(error) ? changed : undefined) }
+  }
+
+  /** Returns the check of the gate, the same object for all transactions of a version. */
+  guardAt(version: number): CheckOp {
     if (this.#guard?.version !== version) this.#guard = gateCheckOp(this.#options.layout, version)
-    return { guard: this.#guard, onRefused: (error) => (isChanged(error) ? changed : undefined) }
+    return this.#guard
   }
 }
 

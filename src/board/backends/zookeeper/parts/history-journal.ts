@@ -12,8 +12,8 @@ import { encodePlain } from '../../../../core/codec.ts'
 import { NodeExists, NoNode, op, type ZooKeeper, ZooKeeperError } from '../../../../zookeeper/index.ts'
 import { encodeEndedJob, type HistoryEntry } from '../../../model/ended-job.ts'
 import { type Again, TRY_AGAIN, type TransactionPart } from '../commit/parts.ts'
-import type { Journal, JournalEntry, TransactionStep } from '../commit/transaction.ts'
-import { compareDigits, type Layout } from '../store/layout.ts'
+import type { Journal, JournalEntry, RefusalMeaning, TransactionStep } from '../commit/transaction.ts'
+import { compareDigits, type ZooKeeperLayout } from '../store/layout.ts'
 import { missingAsUndefined, translateErrors } from '../store/reader.ts'
 
 /** The number of jobs after which a board object deletes what is not needed. */
@@ -24,14 +24,14 @@ const NAME_PATTERN = /^(\d{1,6})-(-?\d{10,20})$/
 
 export interface HistoryOptions {
   readonly zookeeper: ZooKeeper
-  readonly layout: Layout
+  readonly layout: ZooKeeperLayout
 }
 
 export class HistoryJournal implements Journal {
   readonly #options: HistoryOptions
   #preparing: Promise<void> | undefined
   /** Whether this board object has created the folder, or seen that it exists. */
-  #isPrepared = false
+  #hasFolder = false
   /** Whether another program has created the znode with the number that ZooKeeper gives next. */
   #isNumberTaken = false
   #sinceTrim = 0
@@ -41,9 +41,14 @@ export class HistoryJournal implements Journal {
     this.#options = options
   }
 
+  /** Whether the next entry can be added at once. */
+  get isPrepared(): boolean {
+    return this.#hasFolder && !this.#isNumberTaken
+  }
+
   /** Returns a promise while the folder has to be created; undefined if the next entry can be added at once. */
   prepare(): Promise<void> | undefined {
-    if (this.#isPrepared && !this.#isNumberTaken) return undefined
+    if (this.isPrepared) return undefined
     this.#preparing ??= translateErrors('adding to the history', () => this.#repair()).finally(() => {
       this.#preparing = undefined
     })
@@ -51,16 +56,20 @@ export class HistoryJournal implements Journal {
   }
 
   /** Returns the part of a transaction that ends a job. */
-  part({ job }: HistoryEntry): TransactionPart<Again> & { readonly entry: JournalEntry } {
-    return {
-      entry: { journal: this, bytes: encodeEndedJob(job) },
-      onRefused: (error) => {
-        if (error instanceof NoNode) this.#isPrepared = false
-        else if (error instanceof NodeExists) this.#isNumberTaken = true
-        else return undefined
-        return TRY_AGAIN
-      },
-    }
+  part(ended: HistoryEntry): TransactionPart<Again> & { readonly entry: JournalEntry } {
+    return { entry: this.entryOf(ended), onRefused: (error) => this.meaningOf(error) }
+  }
+
+  entryOf({ job }: HistoryEntry): JournalEntry {
+    return { journal: this, bytes: encodeEndedJob(job) }
+  }
+
+  /** Returns what it means that the step of the history was refused; undefined for an error that says nothing of the history. */
+  meaningOf(error: ZooKeeperError): RefusalMeaning<Again> | undefined {
+    if (error instanceof NoNode) this.#hasFolder = false
+    else if (error instanceof NodeExists) this.#isNumberTaken = true
+    else return undefined
+    return TRY_AGAIN
   }
 
   /** Returns the step that adds the jobs of one multi. */
@@ -95,7 +104,7 @@ export class HistoryJournal implements Journal {
     await zookeeper.create(layout.historyFolder, null).catch((error: unknown) => {
       if (!(error instanceof NodeExists)) throw error
     })
-    this.#isPrepared = true
+    this.#hasFolder = true
     if (!this.#isNumberTaken) return
     await this.#skipTakenNumber()
     this.#isNumberTaken = false

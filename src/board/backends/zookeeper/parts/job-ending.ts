@@ -12,7 +12,7 @@ import type { RefusalMeaning, Transaction } from '../commit/transaction.ts'
 import { postingCheckStep } from '../commit/transactions.ts'
 import type { BoardKind } from '../store/board-kind.ts'
 import { encodeCancellation } from '../store/encoding.ts'
-import type { Layout } from '../store/layout.ts'
+import type { ZooKeeperLayout } from '../store/layout.ts'
 import { translateErrors } from '../store/reader.ts'
 import type { Waits } from '../store/waits.ts'
 import type { BatchCounter, BatchEnding } from './batch-counter.ts'
@@ -22,7 +22,7 @@ import type { HistoryJournal } from './history-journal.ts'
 import { withoutReserve } from './posting-parts.ts'
 
 export interface JobEndingOptions {
-  readonly layout: Layout
+  readonly layout: ZooKeeperLayout
   readonly kind: BoardKind
   readonly committer: TransactionCommitter
   readonly dependencies: DependencyParts

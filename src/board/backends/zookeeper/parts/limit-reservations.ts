@@ -41,7 +41,7 @@ import {
 import { type Again, TRY_AGAIN, type TransactionPart } from '../commit/parts.ts'
 import type { SharedSum } from '../commit/transaction.ts'
 import { gateCheckOp } from '../commit/transactions.ts'
-import type { Layout } from '../store/layout.ts'
+import type { ZooKeeperLayout } from '../store/layout.ts'
 import { encodeTokens } from '../store/token-data.ts'
 import { KeyNode } from './limit-key.ts'
 
@@ -50,7 +50,7 @@ const MAX_CACHED_KEYS = 10_000
 
 export interface LimitReservationsOptions {
   readonly zookeeper: ZooKeeper
-  readonly layout: Layout
+  readonly layout: ZooKeeperLayout
   /** Returns the time of the servers' clock, or an earlier one, in milliseconds since 1970. */
   readonly now: () => number
 }
@@ -142,6 +142,11 @@ export class LimitReservations {
     if (free.taken > 0) return free
     const isApplied = await this.#applyRates([{ want: { key, rate: { ...rate, cost: 1 } }, node }], gate)
     return isApplied ? count(await this.#read(key)) : free
+  }
+
+  /** Returns whether the claim of a job holds slots. */
+  holdsSlots(id: string): boolean {
+    return this.#held.has(id)
   }
 
   /** Returns the paths of the slots that the claim of a job of this client holds. */

@@ -21,7 +21,7 @@ import type { Precheck, RefusalMeaning, RefusedStep, StepSubject, TransactionSte
 import { claimSteps, createStep, keyStep, permitSteps } from '../commit/transactions.ts'
 import type { BoardKind } from '../store/board-kind.ts'
 import { encodeKey } from '../store/encoding.ts'
-import type { Layout } from '../store/layout.ts'
+import type { ZooKeeperLayout } from '../store/layout.ts'
 import type { LostPosts } from '../store/lost-posts.ts'
 import { translateErrors } from '../store/reader.ts'
 import type { DependencyParts } from './dependency-parts.ts'
@@ -30,7 +30,7 @@ import type { DependencyParts } from './dependency-parts.ts'
 export const SIZE_SETTING = "maxRequestBytes; the servers' jute.maxbuffer"
 
 export interface PostingPartsOptions {
-  readonly layout: Layout
+  readonly layout: ZooKeeperLayout
   readonly kind: BoardKind
   readonly committer: Pick<TransactionCommitter, 'maxBytes' | 'sizeOf'>
   readonly numbers: SequenceNumbers
@@ -91,20 +91,33 @@ export class PostingParts {
     return { limit: this.#options.committer.maxBytes, setting: SIZE_SETTING }
   }
 
+  /** Returns the step that creates the posting of a job that nothing names, and its path if this client numbers it. */
+  createStep(bytes: Uint8Array): { readonly path: string | undefined; readonly step: TransactionStep } {
+    const path = this.#options.numbers.next()
+    return { path, step: createStep(this.#options.layout, { bytes, path }) }
+  }
+
+  /** Returns whether a step that creates a posting was refused because another program has taken its number, which is not used again. */
+  noteRefused(error: ZooKeeperError, step: RefusedStep): boolean {
+    if (!(error instanceof NodeExists)) return false
+    this.#options.numbers.noteRefused(error, step)
+    return true
+  }
+
   /** Returns the parts that create a posting. */
-  create<T>(asked: PostingToCreate<T | Again>): CreatedPosting<T | Again> {
+  create<T>(request: PostingToCreate<T | Again>): CreatedPosting<T | Again> {
     const { layout, numbers, dependencies } = this.#options
-    const { posting, bytes, after } = asked
+    const { posting, bytes, after } = request
     // Dependencies and windows of keys name the job, so its number has to be known.
     const path = after.length === 0 && posting.keyFor === undefined ? numbers.next() : numbers.own()
     const step = createStep(layout, { bytes, path })
     const created = this.#numbered(step)
     if (posting.key === undefined && after.length === 0) return { path, parts: [created], steps: [step] }
-    const key = posting.key === undefined ? undefined : this.#keyPart(posting.key, path, asked)
+    const key = posting.key === undefined ? undefined : this.#keyPart(posting.key, path, request)
     const waits =
       after.length === 0 || path === undefined
         ? undefined
-        : dependencies.postPart(layout.toJobId(path), after, asked.onGone)
+        : dependencies.postPart(layout.toJobId(path), after, request.onGone)
     const parts = [created, key, waits].filter((part) => part !== undefined)
     return { path, parts, steps: parts.flatMap(({ steps = [] }) => steps) }
   }
@@ -171,11 +184,7 @@ export class PostingParts {
   #numbered(step: TransactionStep): TransactionPart<Again> {
     return {
       steps: [step],
-      onRefused: (error) => {
-        if (!(error instanceof NodeExists)) return undefined
-        this.#options.numbers.noteRefused(error, step)
-        return TRY_AGAIN
-      },
+      onRefused: (error) => (this.noteRefused(error, step) ? TRY_AGAIN : undefined),
     }
   }
 
@@ -245,4 +254,14 @@ export function toClaimError(what: string, cause: ZooKeeperError, step: RefusedS
 /** Returns whether the refused step is about this subject. */
 export function isAbout(step: RefusedStep, subject: StepSubject): boolean {
   return step !== undefined && step !== 'guard' && step.subject === subject
+}
+
+/**
+ * Returns the error for a refused settle. Only the posting and the lock prove that a claim is lost; a refusal for
+ * another reason does not change the claim.
+ */
+export function toSettleError(what: string, cause: ZooKeeperError, step: RefusedStep): Error {
+  const isGone = cause instanceof BadVersion || cause instanceof NoNode
+  const isLost = isGone && (isAbout(step, 'posting') || isAbout(step, 'lock'))
+  return isLost ? refusalError(what, { why: 'lost' }, cause) : cause
 }

@@ -7,13 +7,16 @@ import { toResourceWants } from '../../../model/resources.ts'
 import type { TransactionPart } from '../commit/parts.ts'
 import type { TouchedName, TransactionStep } from '../commit/transaction.ts'
 import { permitSteps } from '../commit/transactions.ts'
-import type { Layout } from '../store/layout.ts'
+import type { ZooKeeperLayout } from '../store/layout.ts'
 import type { ResourceNodes } from '../store/resource-nodes.ts'
 
 /** Creates the folders of the resources that are missing, and returns the part of the claim; undefined for a job without resources. */
 export async function prepareResources(
   { id, posting, what }: { readonly id: string; readonly posting: Posting; readonly what: string },
-  { layout, resources }: { readonly layout: Layout; readonly resources: Pick<ResourceNodes, 'prepare' | 'create'> },
+  {
+    layout,
+    resources,
+  }: { readonly layout: ZooKeeperLayout; readonly resources: Pick<ResourceNodes, 'prepare' | 'create'> },
 ): Promise<TransactionPart<never> | undefined> {
   const { exclusive, shared } = toResourceWants(posting)
   if (exclusive.length + shared.length === 0) return undefined

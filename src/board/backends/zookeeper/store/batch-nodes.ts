@@ -32,7 +32,7 @@ import { op, type ZooKeeper } from '../../../../zookeeper/index.ts'
 import type { BatchJobs } from '../../../contract/index.ts'
 import type { BatchCounts, BatchStatus, StoredBatch } from '../../../model/job-batch.ts'
 import { isCount } from '../../../model/stored.ts'
-import type { Layout } from './layout.ts'
+import type { ZooKeeperLayout } from './layout.ts'
 import { missingAsUndefined } from './reader.ts'
 
 const READS_AT_ONCE = 500
@@ -51,7 +51,7 @@ export interface BatchSnapshot {
 
 export interface BatchNodesOptions {
   readonly zookeeper: ZooKeeper
-  readonly layout: Layout
+  readonly layout: ZooKeeperLayout
 }
 
 /** A read that callers share. */
@@ -63,7 +63,7 @@ interface SharedRead {
 
 export class BatchNodes {
   readonly #zookeeper: ZooKeeper
-  readonly #layout: Layout
+  readonly #layout: ZooKeeperLayout
   readonly #reads = new Map<string, SharedRead>()
 
   constructor({ zookeeper, layout }: BatchNodesOptions) {

@@ -6,13 +6,7 @@
 import { decode, type Encoding, encode } from '../../../../core/codec.ts'
 import { InvalidPosting } from '../../../../core/errors.ts'
 import { type Op, op } from '../../../../zookeeper/index.ts'
-import {
-  ALL_CAPABILITIES,
-  type BackendCapabilities,
-  type BoardChange,
-  type TrashedEntry,
-  type TrashReason,
-} from '../../../contract/index.ts'
+import type { BoardChange, TrashedEntry, TrashReason } from '../../../contract/index.ts'
 import {
   encodePosting,
   type Posting,
@@ -25,7 +19,8 @@ import { decodeFields, encodeTrashFields, parseTrashedEntry } from './encoding.t
 export interface BoardKind {
   /** The encoding of all records except postings and trash entries. */
   readonly encoding: Encoding
-  readonly capabilities: BackendCapabilities
+  /** Whether TaskFlow's services post and claim on the board, too. */
+  readonly shared: boolean
   /** Encodes a posting. @throws PayloadTooLarge; InvalidArgument for details that the encoding cannot hold */
   encodePosting(posting: Posting, options: PostingLimit): Uint8Array
   /** Decodes a posting. @throws InvalidPosting */
@@ -69,7 +64,7 @@ const ENCODING = 'msgpack'
 /** The kind of a board that only this library uses. */
 export const ownBoard: BoardKind = {
   encoding: ENCODING,
-  capabilities: ALL_CAPABILITIES,
+  shared: false,
   encodePosting: (posting, limit) => encodePosting(posting, { ...limit, encoding: ENCODING }),
   decodePosting: (bytes) => readSizedPosting(bytes, ENCODING),
   encodeTrash: (entry, options) =>

@@ -35,7 +35,7 @@ import {
   OPEN_GATE,
   SHARED_BOARD,
 } from './encoding.ts'
-import type { Layout } from './layout.ts'
+import type { ZooKeeperLayout } from './layout.ts'
 import { missingAsUndefined } from './reader.ts'
 
 /** The requested settings. Without them any existing board is accepted, and a new board is created with msgpack. */
@@ -71,34 +71,34 @@ export interface OpenedPath {
  */
 export async function openBoardPath(
   zookeeper: BoardPathClient,
-  layout: Layout,
+  layout: ZooKeeperLayout,
   wanted: BoardPathOptions = {},
 ): Promise<OpenedPath> {
   const rounds = new RetryRounds(`opening board ${layout.path}`)
   while (true) {
     await rounds.next()
-    const [there, access] = await Promise.all([
+    const [node, access] = await Promise.all([
       missingAsUndefined(zookeeper.getData(layout.path)),
       missingAsUndefined(zookeeper.getACL(layout.path)),
     ])
-    if (!there || !access) {
+    if (!node || !access) {
       if (wanted.create === false) throw boardNotFoundError(layout)
       zookeeper.acl = newTreeAcl(wanted)
       await createBoard(zookeeper, layout, wanted.encoding === 'json' ? SHARED_BOARD : NEW_BOARD)
       continue
     }
-    const own = await findOwnEntries(access.acl, { given: wanted, client: zookeeper })
+    const own = await findOwnEntries(access.acl, { credentials: wanted, client: zookeeper })
     const acl = existingTreeAcl(access.acl, wanted, { tenant: 'board', path: layout.path, own })
     zookeeper.acl = acl
-    if (!there.data || there.data.length === 0) {
+    if (!node.data || node.data.length === 0) {
       // Another process was faster, or the path was deleted again: the path is read again.
-      await ignoreConcurrentCreate(shareBoard(zookeeper, layout, { ...wanted, stat: there.stat }))
+      await ignoreConcurrentCreate(shareBoard(zookeeper, layout, { ...wanted, stat: node.stat }))
     } else {
-      const record = checkWanted(decodeBoardRecord(there.data, layout.path), layout, wanted)
+      const record = checkWanted(decodeBoardRecord(node.data, layout.path), layout, wanted)
       const isGuarded = wanted.identified || wanted.acl !== undefined || wanted.tls?.cert !== undefined
       if (isGuarded && !isOpenToAll(acl)) await assertOwnSessions(zookeeper, layout, acl)
       warnOfStrangers(findStrangers(acl, wanted, own), { tenant: 'board', path: layout.path, log: wanted.log })
-      return { record, created: there.stat.cversion }
+      return { record, created: node.stat.cversion }
     }
   }
 }
@@ -110,7 +110,11 @@ export async function openBoardPath(
  *
  * @throws AccessDenied if it has another ACL
  */
-async function assertOwnSessions(zookeeper: BoardPathClient, layout: Layout, acl: readonly Acl[]): Promise<void> {
+async function assertOwnSessions(
+  zookeeper: BoardPathClient,
+  layout: ZooKeeperLayout,
+  acl: readonly Acl[],
+): Promise<void> {
   const path = layout.sessionsFolder
   const found = await missingAsUndefined(zookeeper.getACL(path)).catch((error: unknown) => {
     if (error instanceof NoAuth) return { acl: [] }
@@ -129,11 +133,11 @@ async function ignoreConcurrentCreate(making: Promise<void>): Promise<void> {
   })
 }
 
-function boardNotFoundError({ path }: Layout): NotFound {
+function boardNotFoundError({ path }: ZooKeeperLayout): NotFound {
   return new NotFound(`there is no board at ${path}; check the URI, or post a job to make one`)
 }
 
-function checkWanted(record: BoardRecord, layout: Layout, wanted: BoardPathOptions): BoardRecord {
+function checkWanted(record: BoardRecord, layout: ZooKeeperLayout, wanted: BoardPathOptions): BoardRecord {
   if (wanted.encoding === undefined || wanted.encoding === record.encoding) return record
   const kind = record.shared ? 'shared with TaskFlow' : 'not shared with TaskFlow'
   throw new IncompatibleVersion(
@@ -142,7 +146,7 @@ function checkWanted(record: BoardRecord, layout: Layout, wanted: BoardPathOptio
   )
 }
 
-async function createBoard(zookeeper: BoardPathClient, layout: Layout, record: BoardRecord): Promise<void> {
+async function createBoard(zookeeper: BoardPathClient, layout: ZooKeeperLayout, record: BoardRecord): Promise<void> {
   const parent = layout.path.slice(0, layout.path.lastIndexOf('/'))
   // Also needed if only a chroot is above the board: the chroot may be missing too.
   await zookeeper.mkdirp(parent === '' ? '/' : parent)
@@ -159,12 +163,12 @@ async function createBoard(zookeeper: BoardPathClient, layout: Layout, record: B
 }
 
 /**
- * Makes a path of TaskFlow a shared board. TaskFlow ignores the folders, whose names do not begin like those of its
+ * Makes a path of TaskFlow a shared board. TaskFlow ignores the folders, whose names do not begin like the names of its
  * jobs, and never reads the data of the path.
  */
 async function shareBoard(
   zookeeper: BoardPathClient,
-  layout: Layout,
+  layout: ZooKeeperLayout,
   { stat, encoding, create }: BoardPathOptions & { readonly stat: Stat },
 ): Promise<void> {
   const { path } = layout

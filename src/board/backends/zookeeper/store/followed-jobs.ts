@@ -4,12 +4,12 @@
  */
 import type { Watch, WatchEvent, ZooKeeper } from '../../../../zookeeper/index.ts'
 import type { BoardChange, JobStatus } from '../../../contract/index.ts'
-import type { Layout } from './layout.ts'
+import type { ZooKeeperLayout } from './layout.ts'
 import type { ZooKeeperReader } from './reader.ts'
 
 export interface FollowedJobNodesOptions {
   readonly zookeeper: Pick<ZooKeeper, 'watch' | 'exists' | 'sync'>
-  readonly layout: Layout
+  readonly layout: ZooKeeperLayout
   readonly reader: Pick<ZooKeeperReader, 'isTrashed'>
   readonly onChanges: (changes: readonly BoardChange[]) => void
 }

@@ -6,7 +6,7 @@ import { RetryRounds } from '../../../../core/async/retry.ts'
 
 import { NodeExists, NoNode, type ReadData, type ZooKeeper } from '../../../../zookeeper/index.ts'
 import { decodeGate, encodeGate, type GateRecord, OPEN_GATE } from './encoding.ts'
-import type { Layout } from './layout.ts'
+import type { ZooKeeperLayout } from './layout.ts'
 
 /** The gate with the revision at which it was read. */
 export interface GateSnapshot extends GateRecord {
@@ -15,7 +15,7 @@ export interface GateSnapshot extends GateRecord {
 
 export interface BoardGateOptions {
   readonly zookeeper: Pick<ZooKeeper, 'create' | 'getData'>
-  readonly layout: Layout
+  readonly layout: ZooKeeperLayout
   /** Receives the state of the gate after each read or write. */
   readonly onGate: (paused: boolean) => void
   /** Called when a read in the background fails. */

@@ -8,7 +8,7 @@
 import type { Encoding } from '../../../../core/codec.ts'
 import type { Stat, ZooKeeper } from '../../../../zookeeper/index.ts'
 import { decodeKey, type KeyRecord } from './encoding.ts'
-import type { Layout } from './layout.ts'
+import type { ZooKeeperLayout } from './layout.ts'
 import { missingAsUndefined, translateErrors } from './reader.ts'
 
 /**
@@ -25,7 +25,7 @@ export interface KeyHolder {
 
 export interface KeyNodesOptions {
   readonly zookeeper: Pick<ZooKeeper, 'exists' | 'getData'>
-  readonly layout: Layout
+  readonly layout: ZooKeeperLayout
   readonly encoding: Encoding
   /** Returns the time of the servers' clock, in milliseconds since 1970. */
   readonly now: () => number

@@ -3,8 +3,9 @@
  * their claims need no proof that they wait for nothing. If it is old or incomplete, the transaction that ends a job is refused, and the
  * dependents are read from the servers.
  */
+import { keepNewest } from '../../../../core/collections/keep-newest.ts'
 import type { WatchEvent } from '../../../../zookeeper/index.ts'
-import { isJob, type Layout } from './layout.ts'
+import { isJob, type ZooKeeperLayout } from './layout.ts'
 
 /** The maximum number of names that are kept of one job: with more, they are read from the servers. */
 const MAX_NAMES = 32
@@ -14,7 +15,7 @@ const MAX_DEPENDED_ON = 100_000
 const MAX_READY = 100_000
 
 export class KnownDependencies {
-  readonly #layout: Layout
+  readonly #layout: ZooKeeperLayout
   /**
    * Jobs on which others depend, as far as changes and reads have shown. The oldest are removed: without a view, their ends are not
    * received.
@@ -31,7 +32,7 @@ export class KnownDependencies {
   readonly #ready = new Set<string>()
 
   /** @param options.maxNames the maximum number of names of dependents, and of names of jobs for which dependents wait */
-  constructor(layout: Layout, { maxNames = DEFAULT_MAX_NAMES_IN_ALL }: { readonly maxNames?: number } = {}) {
+  constructor(layout: ZooKeeperLayout, { maxNames = DEFAULT_MAX_NAMES_IN_ALL }: { readonly maxNames?: number } = {}) {
     this.#layout = layout
     this.#dependents = new NameSets(maxNames)
     this.#waits = new NameSets(maxNames)
@@ -66,13 +67,15 @@ export class KnownDependencies {
     else if (type === 'created') this.#waits.begin(id)
     else {
       this.#waits.delete(id)
-      addBounded(this.#ready, id, MAX_READY)
+      this.#ready.add(id)
+      keepNewest(this.#ready, MAX_READY)
     }
   }
 
   /** Notes that others depend on a job, so that its end reads them first. */
   note(id: string): void {
-    addBounded(this.#dependedOn, id, MAX_DEPENDED_ON)
+    this.#dependedOn.add(id)
+    keepNewest(this.#dependedOn, MAX_DEPENDED_ON)
   }
 
   /** Notes the number of dependents of a job, from a read. If other dependents are known, they are forgotten. */
@@ -106,6 +109,11 @@ export class KnownDependencies {
     this.#ready.clear()
     this.#dependents.clear()
     this.#waits.clear()
+  }
+
+  /** Returns whether jobs depend on a job, or may depend on it. */
+  hasDependents(id: string): boolean {
+    return this.#dependedOn.has(id)
   }
 
   /** Returns the names of the dependents of a job; undefined if they have to be read from the servers. */
@@ -176,11 +184,4 @@ class NameSets {
     this.#sets.clear()
     this.#count = 0
   }
-}
-
-/** Adds an element, and removes the oldest if there are too many. */
-export function addBounded(set: Set<string>, element: string, max: number): void {
-  set.add(element)
-  const [oldest] = set
-  if (oldest !== undefined && set.size > max) set.delete(oldest)
 }

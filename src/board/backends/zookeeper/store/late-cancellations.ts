@@ -8,11 +8,11 @@
  */
 import { type ZooKeeper, ZooKeeperError } from '../../../../zookeeper/index.ts'
 import type { BoardChange } from '../../../contract/index.ts'
-import type { Layout } from './layout.ts'
+import type { ZooKeeperLayout } from './layout.ts'
 
 export interface LateCancellationsOptions {
   readonly zookeeper: Pick<ZooKeeper, 'delete'>
-  readonly layout: Layout
+  readonly layout: ZooKeeperLayout
 }
 
 export class LateCancellations {

@@ -39,7 +39,7 @@ const RECORDS_NAME = '.records'
 /** The maximum length of a name. Longer names are hashed: a znode's name is part of every request about it. */
 const MAX_NAME_LENGTH = 200
 
-export class Layout {
+export class ZooKeeperLayout {
   readonly path: string
   readonly trashFolder: string
   readonly entitiesFolder: string

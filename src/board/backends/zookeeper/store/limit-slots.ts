@@ -1,7 +1,7 @@
 /** Reads the slots and tokens of limits that claims have taken: `parts/limit-reservations.ts` has the znodes. */
 import { op, type ReadData, type ReadResult, type ZooKeeper } from '../../../../zookeeper/index.ts'
 import { type LimitUse, MAX_USED_KEYS } from '../../../model/limits.ts'
-import { isHashed, type Layout } from './layout.ts'
+import { isHashed, type ZooKeeperLayout } from './layout.ts'
 import { decodeTokens, toTaken } from './token-data.ts'
 
 /** The maximum number of slots in one read. */
@@ -9,16 +9,16 @@ const SLOTS_PER_READ = 500
 
 interface Znodes {
   readonly zookeeper: Pick<ZooKeeper, 'multiRead'>
-  readonly layout: Layout
+  readonly layout: ZooKeeperLayout
 }
 
 /** Reads what is taken of these keys, or of some of all keys. */
 export async function readLimitUse(at: Znodes, keys?: readonly string[]): Promise<LimitUse[]> {
-  const asked = (keys ?? (await listKeys(at))).slice(0, MAX_USED_KEYS)
-  const paths = asked.map((key) => at.layout.limitKey(key))
+  const shown = (keys ?? (await listKeys(at))).slice(0, MAX_USED_KEYS)
+  const paths = shown.map((key) => at.layout.limitKey(key))
   if (paths.length === 0) return []
   const { results } = await at.zookeeper.multiRead(paths.flatMap((path) => [op.getData(path), op.getChildren(path)]))
-  return asked.flatMap((key, index): LimitUse[] => {
+  return shown.flatMap((key, index): LimitUse[] => {
     const [data, children] = [results[2 * index], results[2 * index + 1]]
     if (!data || !('data' in data) || data.error || !children || !('names' in children) || children.error) return []
     const { arrivalMs, rate } = toTaken(decodeTokens(data.data), data.stat)

@@ -1,11 +1,12 @@
 /**
- * Deletes the znodes of limit keys that nothing is taken of: one for each tenant or customer would otherwise stay for ever.
+ * Deletes the znodes of limit keys that are not in use: one for each tenant or customer would otherwise stay for ever.
  *
- * | znode of a key | |
+ * | the key | its znode |
  * |---|---|
- * | it has slots | stays |
- * | its tokens are full again, and it was not written for a minute | deleted |
- * | its tokens are not full, and no limit is set for the key any more | deleted after that minute, too |
+ * | has taken slots | stays |
+ * | has no taken tokens, and was not written for a minute | is deleted |
+ * | has taken tokens, and a limit is set for it | stays until they have come back |
+ * | has taken tokens, but no limit is set for it any more | is deleted after that minute, too |
  *
  * A key that is needed again is created again. Claims may take of it at the same moment:
  *
@@ -22,7 +23,7 @@ import { pickAtRandom } from '../../../model/claim-order.ts'
 import type { StoredRecord } from '../../../model/record.ts'
 import { encodeGate } from './encoding.ts'
 import type { BoardGate, GateSnapshot } from './gate.ts'
-import { decodeName, isHashed, type Layout } from './layout.ts'
+import { decodeName, isHashed, type ZooKeeperLayout } from './layout.ts'
 import { missingAsUndefined, type ReadMany } from './reader.ts'
 import { decodeTokens, toTaken } from './token-data.ts'
 
@@ -39,7 +40,7 @@ const SOON_MS = 3_600_000
 
 export interface LimitSweepOptions {
   readonly zookeeper: Pick<ZooKeeper, 'getChildren' | 'multi'>
-  readonly layout: Layout
+  readonly layout: ZooKeeperLayout
   readonly readMany: ReadMany
   readonly gate: Pick<BoardGate, 'seen' | 'read' | 'noteWritten'>
   readonly records: { list(kind: string): Promise<readonly StoredRecord[]> }

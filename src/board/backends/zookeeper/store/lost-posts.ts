@@ -30,8 +30,8 @@ export class LostPosts {
   async find(post: { readonly zxid: bigint; readonly uuid: string; readonly id?: string }): Promise<PostStatus> {
     const { zxid, uuid, id } = post
     if (id !== undefined) {
-      const [there] = await this.#reader.read([id])
-      return there ? { id } : { trashed: await this.#reader.isTrashed(id) }
+      const [job] = await this.#reader.read([id])
+      return job ? { id } : { trashed: await this.#reader.isTrashed(id) }
     }
     const look = await this.#lookUp(zxid)
     const posted = look.posted.get(uuid)
@@ -41,8 +41,8 @@ export class LostPosts {
   }
 
   #lookUp(zxid: bigint): Promise<LostPostLookup> {
-    const there = this.#lookups.get(zxid)
-    if (there !== undefined) return there
+    const lookup = this.#lookups.get(zxid)
+    if (lookup !== undefined) return lookup
     const look = this.#reader.readPostedIn(zxid).then((posted) => ({ posted }))
     this.#lookups.set(zxid, look)
     const over = () => this.#lookups.delete(zxid)

@@ -2,13 +2,13 @@ import type { Logger } from '../../../../core/log.ts'
 import type { Duration } from '../../../../core/time.ts'
 import type { Security } from '../../../../zookeeper/index.ts'
 import type { BoardPathOptions } from './board-path.ts'
-import type { Layout } from './layout.ts'
+import type { ZooKeeperLayout } from './layout.ts'
 
 /** The options of a board on ZooKeeper. */
 export interface ZooKeeperBackendOptions extends BoardPathOptions, Security {
   readonly uri: string
   readonly hosts: string
-  readonly layout: Layout
+  readonly layout: ZooKeeperLayout
   readonly sessionTimeout?: Duration
   /** The servers' tick, on which leases depend. */
   readonly tick?: Duration

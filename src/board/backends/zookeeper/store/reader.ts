@@ -24,14 +24,14 @@ import { findByUuid, type TrashArrivals, TrashIndex } from '../../trash-index.ts
 import { pagesOf } from '../../trash-pages.ts'
 import type { BoardKind } from './board-kind.ts'
 import { decodeCancellation, decodeLock } from './encoding.ts'
-import { compareDigits, isJob, isNumberedByServer, type Layout, toLockedJob } from './layout.ts'
+import { compareDigits, isJob, isNumberedByServer, toLockedJob, type ZooKeeperLayout } from './layout.ts'
 import type { ChildCounts } from './scan.ts'
 
 /**
  * The number of znodes that one request reads. By default a znode has at most 1 MiB, and a client closes the connection
- * if an answer is larger than 64 MiB: a batch of this size is at most half as large.
+ * if an answer is larger than 64 MiB: a read of this size is at most half as large.
  */
-const MAX_BATCH_ITEMS = 32
+const MAX_READ_ITEMS = 32
 /** The number of concurrent requests for znodes. Their answers together may be this many times as large. */
 const MAX_CONCURRENT_BATCHES = 8
 /** The number of concurrent requests for Stats. */
@@ -59,7 +59,7 @@ export interface TrashIndexEntry {
 
 export interface ZooKeeperReaderOptions {
   readonly zookeeper: Pick<ZooKeeper, 'exists' | 'getChildren' | 'getData'>
-  readonly layout: Layout
+  readonly layout: ZooKeeperLayout
   readonly kind: BoardKind
   readonly readMany: ReadMany
   /** Called for a posting that has znodes below it: other jobs depend on the job. */
@@ -69,7 +69,7 @@ export interface ZooKeeperReaderOptions {
 export class ZooKeeperReader {
   readonly #options: ZooKeeperReaderOptions
   readonly #zookeeper: ZooKeeperReaderOptions['zookeeper']
-  readonly #layout: Layout
+  readonly #layout: ZooKeeperLayout
   readonly #kind: BoardKind
   readonly #trashIndex = new TrashIndex({
     arrivedSince: (position) => this.#trashedSince(position),
@@ -188,8 +188,8 @@ export class ZooKeeperReader {
     const { names } = await this.#zookeeper.getChildren(this.#layout.path)
     const ids = names.filter(isNumberedByServer).sort((a, b) => compareDigits(b, a))
     const posted = new Map<string, string>()
-    for (let start = 0; start < ids.length; start += MAX_BATCH_ITEMS) {
-      const batch = ids.slice(start, start + MAX_BATCH_ITEMS)
+    for (let start = 0; start < ids.length; start += MAX_READ_ITEMS) {
+      const batch = ids.slice(start, start + MAX_READ_ITEMS)
       const found = (await this.read(batch)).filter((stored) => stored !== undefined && 'posting' in stored)
       for (const { id, order, posting } of found) if (order === zxid) posted.set(posting.uuid, id)
       if (found.some(({ order }) => order < zxid)) break
@@ -235,7 +235,7 @@ export class ZooKeeperReader {
 /** Lists the board in one request, so names and counts are from the same moment. */
 export async function listBoard(
   zookeeper: ZooKeeper,
-  { path, trashFolder, cancelFolder }: Layout,
+  { path, trashFolder, cancelFolder }: ZooKeeperLayout,
 ): Promise<CountedListing> {
   const { results } = await zookeeper.multiRead([
     op.getChildren(trashFolder),
@@ -259,7 +259,7 @@ export async function listBoard(
 /** Lists the jobs without a lock, the cancel requests, and the jobs that wait for others, in one request. */
 export async function listUnclaimed(
   zookeeper: Pick<ZooKeeper, 'multiRead'>,
-  { path, cancelFolder, waitsFolder }: Layout,
+  { path, cancelFolder, waitsFolder }: ZooKeeperLayout,
 ): Promise<UnclaimedJobs> {
   const { results } = await zookeeper.multiRead([
     op.getChildren(path),
@@ -279,7 +279,7 @@ export async function listUnclaimed(
  * connection.
  */
 export function batchedReader(zookeeper: Pick<ZooKeeper, 'multiRead'>): ReadMany {
-  let size = MAX_BATCH_ITEMS
+  let size = MAX_READ_ITEMS
   const readBatch = async (paths: readonly string[]) => {
     try {
       const { results } = await zookeeper.multiRead(paths.map((path) => op.getData(path)))
@@ -318,9 +318,9 @@ function toNodeReadResult(reading: ReadResult<ReadData>): NodeReadResult {
 }
 
 /** Resolves to the answer, or to undefined if the znode does not exist. */
-export async function missingAsUndefined<T>(asked: Promise<T>): Promise<T | undefined> {
+export async function missingAsUndefined<T>(read: Promise<T>): Promise<T | undefined> {
   try {
-    return await asked
+    return await read
   } catch (error) {
     if (error instanceof NoNode) return undefined
     throw error

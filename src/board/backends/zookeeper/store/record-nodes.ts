@@ -9,7 +9,7 @@ import { decode, encodePlain, toFields } from '../../../../core/codec.ts'
 import { isError } from '../../../../core/errors.ts'
 import { BadVersion, NoNode, type Watch, type WatchEvent, type ZooKeeper } from '../../../../zookeeper/index.ts'
 import type { RecordName, StoredRecord } from '../../../model/record.ts'
-import { decodeName, isHashed, type Layout } from './layout.ts'
+import { decodeName, isHashed, type ZooKeeperLayout } from './layout.ts'
 import { missingAsUndefined, type NodeReadResult, type ReadMany } from './reader.ts'
 
 /**
@@ -31,7 +31,7 @@ export interface RecordNode {
 
 export interface RecordNodesOptions {
   readonly zookeeper: ZooKeeper
-  readonly layout: Layout
+  readonly layout: ZooKeeperLayout
   readonly readMany: ReadMany
   /** Returns the servers' time in milliseconds since 1970. */
   readonly now: () => number

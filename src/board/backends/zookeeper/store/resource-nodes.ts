@@ -2,23 +2,23 @@
  * The folders of resources: created when a job first needs them, and swept when they have been unused for a while.
  *
  * The transaction that claims needs the folders to exist. If they were created only after a refusal, the transaction
- * and its whole batch would be refused once for each missing folder. So watch events about folders are applied too: two
+ * and its whole group would be refused once for each missing folder. So watch events about folders are applied too: two
  * hundred folders that were swept since their last use would cause two hundred refusals.
  */
 import { keepNewest } from '../../../../core/collections/keep-newest.ts'
 import { NodeExists, op, type WatchEvent, type ZooKeeper } from '../../../../zookeeper/index.ts'
-import type { Layout } from './layout.ts'
+import type { ZooKeeperLayout } from './layout.ts'
 
 /** The number of folders that are cached as existing. */
 const MAX_REMEMBERED_FOLDERS = 10_000
 
 export class ResourceNodes {
   readonly #zookeeper: ZooKeeper
-  readonly #layout: Layout
+  readonly #layout: ZooKeeperLayout
   /** Creations by path; resolved when the folder exists. */
   readonly #known = new Map<string, Promise<void>>()
 
-  constructor(options: { zookeeper: ZooKeeper; layout: Layout }) {
+  constructor(options: { zookeeper: ZooKeeper; layout: ZooKeeperLayout }) {
     this.#zookeeper = options.zookeeper
     this.#layout = options.layout
   }
@@ -54,14 +54,14 @@ export class ResourceNodes {
 
   #prepare(name: string): Promise<void> {
     const path = this.#layout.resource(name)
-    const there = this.#createIfMissing(name)
-    this.#remember(path, there)
-    there.catch(() => this.#known.delete(path))
-    return there
+    const creation = this.#createIfMissing(name)
+    this.#remember(path, creation)
+    creation.catch(() => this.#known.delete(path))
+    return creation
   }
 
-  #remember(path: string, there: Promise<void>): void {
-    this.#known.set(path, there)
+  #remember(path: string, creation: Promise<void>): void {
+    this.#known.set(path, creation)
     keepNewest(this.#known, MAX_REMEMBERED_FOLDERS)
   }
 

@@ -9,11 +9,11 @@
  */
 import { startInterval } from '../../../../core/time.ts'
 import { op, type ReadData, type WatchEvent, type ZooKeeper } from '../../../../zookeeper/index.ts'
-import type { Layout } from './layout.ts'
+import type { ZooKeeperLayout } from './layout.ts'
 
 export interface ScanOptions {
   readonly zookeeper: ZooKeeper
-  readonly layout: Layout
+  readonly layout: ZooKeeperLayout
   /** The time between two scans, in milliseconds. */
   readonly period: number
   /** Called when changes were missed. */

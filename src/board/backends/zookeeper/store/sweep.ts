@@ -1,11 +1,16 @@
 /**
- * Deletes what other boards, or people, have left: orphaned claims and unused znodes. Unused are resources that have not
- * been held for a while, keys of limits without taken slots or tokens (`limit-sweep.ts`), keys and cancel requests of jobs that no
- * longer exist, what is left of dependencies, and old batches. A job that is removed by hand leaves both. A key with a window
- * stays until the window is over, and is deleted by the first sweep after that. A cancel request also stays when it is
- * created while the job ends, and the owner that ends the job dies or does
- * not know cancel requests (TaskFlow's). Any board may sweep, and several may at once: the server
- * refuses to delete a znode that is in use again.
+ * Deletes what other boards, or people, have left: orphaned claims and unused znodes.
+ *
+ * | unused znode | where it comes from |
+ * |---|---|
+ * | a resource that was not held for a minute | each job that has held it |
+ * | a limit key: see `limit-sweep.ts` | each job that has named it |
+ * | a key whose job does not exist, and whose window is over | the window, or a job that was removed by hand |
+ * | a cancel request whose job does not exist | a job that was removed by hand; a job that ended at the same time, and whose owner died |
+ * | | then or does not know cancel requests (TaskFlow's) |
+ * | waits of dependencies; batches that are not kept | jobs and batches that have ended |
+ *
+ * Any board may sweep, and several may at once: the server refuses to delete a znode that is in use again.
  */
 import type { Encoding } from '../../../../core/codec.ts'
 import { BadVersion, NoNode, NotEmpty, type ZooKeeper } from '../../../../zookeeper/index.ts'
@@ -14,7 +19,7 @@ import { pickAtRandom } from '../../../model/claim-order.ts'
 import { toResourceWants } from '../../../model/resources.ts'
 import { decodeKey } from './encoding.ts'
 import { isInWindow } from './key-nodes.ts'
-import type { Layout } from './layout.ts'
+import type { ZooKeeperLayout } from './layout.ts'
 import type { LimitSweep } from './limit-sweep.ts'
 import { missingAsUndefined } from './reader.ts'
 
@@ -25,7 +30,7 @@ const UNUSED_AFTER_MS = 60_000
 
 export interface SweepOptions {
   readonly zookeeper: Pick<ZooKeeper, 'delete' | 'exists' | 'getChildren' | 'getData'>
-  readonly layout: Layout
+  readonly layout: ZooKeeperLayout
   readonly waits: { sweep(names: readonly string[]): Promise<void> }
   readonly batches: { run(): Promise<void> }
   /** Absent on a board without limits. */
@@ -123,8 +128,8 @@ async function ignoreInUse(deleting: Promise<unknown>): Promise<void> {
  * another claim. While such a znode exists it cannot be replaced except by hand, so nothing comes between the read and
  * the deletion.
  */
-export async function releaseOrphans(
-  at: { readonly zookeeper: Pick<ZooKeeper, 'exists' | 'delete'>; readonly layout: Layout },
+export async function freeOrphans(
+  at: { readonly zookeeper: Pick<ZooKeeper, 'exists' | 'delete'>; readonly layout: ZooKeeperLayout },
   { id, posting, mark, slots }: OrphanedClaim & { readonly slots: readonly string[] },
 ): Promise<void> {
   const { zookeeper, layout } = at

@@ -1,7 +1,7 @@
 /** The znodes of jobs that wait for others (`parts/dependency-parts.ts`): which jobs wait, and the remaining znodes of jobs that wait no more. */
 import { op, type ReadData, type ReadResult, type ZooKeeper, ZooKeeperError } from '../../../../zookeeper/index.ts'
 import { pickAtRandom } from '../../../model/claim-order.ts'
-import { isJob, type Layout } from './layout.ts'
+import { isJob, type ZooKeeperLayout } from './layout.ts'
 import { missingAsUndefined } from './reader.ts'
 
 const READS_AT_ONCE = 500
@@ -10,12 +10,12 @@ const MAX_SWEPT = 1_000
 
 export interface WaitsOptions {
   readonly zookeeper: ZooKeeper
-  readonly layout: Layout
+  readonly layout: ZooKeeperLayout
 }
 
 export class Waits {
   readonly #zookeeper: ZooKeeper
-  readonly #layout: Layout
+  readonly #layout: ZooKeeperLayout
 
   constructor({ zookeeper, layout }: WaitsOptions) {
     this.#zookeeper = zookeeper

@@ -6,7 +6,6 @@
 import { decode, encode } from '../../../../core/codec.ts'
 import { InvalidPosting } from '../../../../core/errors.ts'
 import { op } from '../../../../zookeeper/index.ts'
-import { ALL_CAPABILITIES } from '../../../contract/index.ts'
 import type { BoardKind } from '../store/board-kind.ts'
 import { decodeFields, encodeTrashFields, parseTrashedEntry } from '../store/encoding.ts'
 import { decodeSharedPosting, decodeText, encodeSharedPosting, sliceFields } from './shared-posting.ts'
@@ -20,23 +19,7 @@ const LOCK_VERSION = 1
 
 export const sharedBoard: BoardKind = {
   encoding: 'json',
-  // TaskFlow's services do not know keys, resources and delays, and would not respect them.
-  // TaskFlow's conductors claim here, too, and know of no limits and no dependencies. What they do is not in a history. They record no run: a job
-  // that they have tried would expire. They do not notice that a claim was taken away: they would go on beside the next owner.
-  capabilities: {
-    ...ALL_CAPABILITIES,
-    ...{
-      keys: false,
-      resources: false,
-      delays: false,
-      expiry: false,
-      limits: false,
-      dependencies: false,
-      history: false,
-      batches: false,
-      release: false,
-    },
-  },
+  shared: true,
   encodePosting: encodeSharedPosting,
   decodePosting: decodeSharedPosting,
   encodeTrash: (entry, options) => {

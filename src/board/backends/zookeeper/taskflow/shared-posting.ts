@@ -15,6 +15,12 @@ import {
   type SizedPosting,
 } from '../../../model/posting.ts'
 
+/**
+ * A field that is kept and not applied: TaskFlow's services do not record that they have started a job, so a job that they have tried would
+ * expire. Posts with it are refused (`claims/supported.ts`), but another program may have written it.
+ */
+const UNAPPLIED_FIELD = 'expiresAfter'
+
 /** The text of fields that must be written as they were read. It is copied together with the posting. */
 const VERBATIM_FIELDS = Symbol('fields as they were written')
 
@@ -32,9 +38,10 @@ export function encodeSharedPosting(posting: Posting, limit: PostingLimit): Uint
   if (!kept?.has('details')) assertJson(posting.details, `job ${posting.uuid} (${posting.name}): details`)
   const bytes = encodePosting(posting, { ...limit, encoding: 'json' })
   if (!kept) return bytes
-  const written = [...sliceFields(decodeText(bytes))].map(([field, text]) => {
-    return `${JSON.stringify(field)}:${kept.get(field) ?? text}`
-  })
+  const fields = new Map(sliceFields(decodeText(bytes)))
+  const unapplied = kept.get(UNAPPLIED_FIELD)
+  if (unapplied !== undefined) fields.set(UNAPPLIED_FIELD, unapplied)
+  const written = [...fields].map(([field, text]) => `${JSON.stringify(field)}:${kept.get(field) ?? text}`)
   return Buffer.from(`{${written.join(',')}}`)
 }
 
@@ -44,10 +51,12 @@ export function encodeSharedPosting(posting: Posting, limit: PostingLimit): Uint
 export function decodeSharedPosting(bytes: Uint8Array): SizedPosting {
   const sized = readSizedPosting(bytes, 'json')
   const kept = [...sliceFields(decodeText(bytes))].filter(
-    ([field, text]) => !CHANGING_FIELDS.has(field) && !isExactJson(text),
+    ([field, text]) => field === UNAPPLIED_FIELD || (!CHANGING_FIELDS.has(field) && !isExactJson(text)),
   )
-  if (kept.length > 0) Object.assign(sized.posting, { [VERBATIM_FIELDS]: new Map(kept) })
-  return sized
+  if (kept.length === 0) return sized
+  const { [UNAPPLIED_FIELD]: _, ...posting } = sized.posting
+  const verbatim: VerbatimPosting = { ...posting, [VERBATIM_FIELDS]: new Map(kept) }
+  return { ...sized, posting: verbatim }
 }
 
 /** Matches strings, brackets, separators, and everything else: numbers, true, false, null. */

@@ -28,7 +28,7 @@ export class UnconfirmedReleases implements ReleaseFilter {
   confirmed(changes: readonly BoardChange[]): BoardChange[] {
     const question = Symbol('question')
     const believed = changes.flatMap((change) => this.#isConfirmed(change, question))
-    const held = [...this.#held].filter(([, asked]) => asked === question).map(([id]) => id)
+    const held = [...this.#held].filter(([, answering]) => answering === question).map(([id]) => id)
     if (held.length > 0) this.#ask(held, question)
     return believed
   }
@@ -64,7 +64,7 @@ export class UnconfirmedReleases implements ReleaseFilter {
   }
 
   #ask(ids: readonly string[], question: symbol): void {
-    const asked = this.#options
+    const answer = this.#options
       .sync()
       // Without an answer a gap follows. If no gap follows, a claim that fails is better than a job that is never
       // claimed.
@@ -75,7 +75,7 @@ export class UnconfirmedReleases implements ReleaseFilter {
         for (const [id, first] of this.#first) if (first === 'gone') this.#first.delete(id)
         if (released.length > 0) this.#options.onReleased(released.map((id) => ({ kind: 'released', id })))
       })
-      .finally(() => this.#asking.delete(asked))
-    this.#asking.add(asked)
+      .finally(() => this.#asking.delete(answer))
+    this.#asking.add(answer)
   }
 }

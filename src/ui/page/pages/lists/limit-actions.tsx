@@ -80,7 +80,7 @@ export function LimitActions({ limit }: { limit: WireLimit }): JSX.Element {
 
 const SECONDS: Field = { name: 'seconds', label: t.seconds, type: 'number', value: '60' }
 
-/** Asks for the numbers of a limit, and sets it. @param limit the one that is there; undefined for a new one */
+/** Asks for the numbers of a limit, and sets it. @param limit the present limit; undefined for a new one */
 export function setLimit(limit: WireLimit | undefined): Promise<boolean> {
   const { key, concurrency, rate, fair } = limit ?? {}
   const fields: Field[] = [

@@ -12,7 +12,7 @@ import type {
   TouchedName,
   TransactionStep,
 } from '../../../../../src/board/backends/zookeeper/commit/transaction.ts'
-import { takeBatch } from '../../../../../src/core/async/group-commit.ts'
+import { takeGroup } from '../../../../../src/core/async/group-commit.ts'
 import { op } from '../../../../../src/zookeeper/index.ts'
 
 interface TurnOptions {
@@ -23,7 +23,7 @@ interface TurnOptions {
   readonly gate?: number
 }
 
-function turnOf(name: string, { touches = [], steps = 2, bytes = 10, gate }: TurnOptions = {}): QueuedTransaction {
+function queuedOf(name: string, { touches = [], steps = 2, bytes = 10, gate }: TurnOptions = {}): QueuedTransaction {
   return {
     transaction: {
       what: name,
@@ -45,15 +45,15 @@ function turnOf(name: string, { touches = [], steps = 2, bytes = 10, gate }: Tur
 
 const alone = (name: string): TouchedName => ({ name, mode: 'alone' })
 const together = (name: string): TouchedName => ({ name, mode: 'together' })
-const names = (turns: readonly QueuedTransaction[]) => turns.map(({ transaction }) => transaction.what)
+const names = (allQueued: readonly QueuedTransaction[]) => allQueued.map(({ transaction }) => transaction.what)
 
 /** Names of each batch, until nothing is left. */
-function batches(turns: readonly QueuedTransaction[]): string[][] {
+function batches(allQueued: readonly QueuedTransaction[]): string[][] {
   const found: string[][] = []
-  for (let waiting = turns; waiting.length > 0; ) {
-    const { batch, rest } = takeBatch(waiting, shareMulti())
-    expect(batch.length).toBeGreaterThan(0)
-    found.push(names(batch))
+  for (let waiting = allQueued; waiting.length > 0; ) {
+    const { group, rest } = takeGroup(waiting, shareMulti())
+    expect(group.length).toBeGreaterThan(0)
+    found.push(names(group))
     waiting = rest
   }
   return found
@@ -61,57 +61,57 @@ function batches(turns: readonly QueuedTransaction[]): string[][] {
 
 describe('gathering', () => {
   test('takes all that are about different things, in their order', () => {
-    const turns = ['a', 'b', 'c'].map((name) => turnOf(name, { touches: [alone(name)] }))
-    expect(batches(turns)).toEqual([['a', 'b', 'c']])
-    expect(takeBatch([], shareMulti())).toEqual({ batch: [], rest: [] })
+    const allQueued = ['a', 'b', 'c'].map((name) => queuedOf(name, { touches: [alone(name)] }))
+    expect(batches(allQueued)).toEqual([['a', 'b', 'c']])
+    expect(takeGroup([], shareMulti())).toEqual({ group: [], rest: [] })
   })
 
   test('leaves for later what is about the same, and keeps the order among those', () => {
-    const turns = [
-      turnOf('first of x', { touches: [alone('x')] }),
-      turnOf('second of x', { touches: [alone('x'), alone('y')] }),
-      turnOf('first of z', { touches: [alone('z')] }),
-      turnOf('first of y', { touches: [alone('y')] }),
-      turnOf('third of x', { touches: [alone('x')] }),
+    const allQueued = [
+      queuedOf('first of x', { touches: [alone('x')] }),
+      queuedOf('second of x', { touches: [alone('x'), alone('y')] }),
+      queuedOf('first of z', { touches: [alone('z')] }),
+      queuedOf('first of y', { touches: [alone('y')] }),
+      queuedOf('third of x', { touches: [alone('x')] }),
     ]
-    expect(batches(turns)).toEqual([['first of x', 'first of z'], ['second of x'], ['first of y', 'third of x']])
+    expect(batches(allQueued)).toEqual([['first of x', 'first of z'], ['second of x'], ['first of y', 'third of x']])
   })
 
   test('lets those who share go together, and keeps one that wants to be alone by itself', () => {
-    const turns = [
-      turnOf('reader', { touches: [together('x')] }),
-      turnOf('second reader', { touches: [together('x')] }),
-      turnOf('writer', { touches: [alone('x')] }),
-      turnOf('late reader', { touches: [together('x')] }),
+    const allQueued = [
+      queuedOf('reader', { touches: [together('x')] }),
+      queuedOf('second reader', { touches: [together('x')] }),
+      queuedOf('writer', { touches: [alone('x')] }),
+      queuedOf('late reader', { touches: [together('x')] }),
     ]
-    expect(batches(turns)).toEqual([['reader', 'second reader'], ['writer'], ['late reader']])
+    expect(batches(allQueued)).toEqual([['reader', 'second reader'], ['writer'], ['late reader']])
   })
 
   test('stops at so many operations, and at so many bytes, but always takes the first', () => {
-    const large = (name: string) => turnOf(name, { bytes: 300 * 1_024 })
+    const large = (name: string) => queuedOf(name, { bytes: 300 * 1_024 })
     expect(batches([large('a'), large('b'), large('c')])).toEqual([['a'], ['b'], ['c']])
-    const many = (name: string) => turnOf(name, { steps: 400, bytes: 400 })
+    const many = (name: string) => queuedOf(name, { steps: 400, bytes: 400 })
     expect(batches(['a', 'b', 'c', 'd'].map(many))).toEqual([
       ['a', 'b'],
       ['c', 'd'],
     ])
-    expect(batches([turnOf('huge', { bytes: 900 * 1_024 }), turnOf('small')])).toEqual([['huge'], ['small']])
+    expect(batches([queuedOf('huge', { bytes: 900 * 1_024 }), queuedOf('small')])).toEqual([['huge'], ['small']])
   })
 
   test('finds who is behind a thousand that wait for each other', () => {
-    const storm = Array.from({ length: 1_000 }, (_, number) => turnOf(`${number}`, { touches: [alone('key')] }))
-    const { batch, rest } = takeBatch([...storm, turnOf('settle', { touches: [alone('job')] })], shareMulti())
-    expect(names(batch)).toEqual(['0', 'settle'])
+    const storm = Array.from({ length: 1_000 }, (_, number) => queuedOf(`${number}`, { touches: [alone('key')] }))
+    const { group, rest } = takeGroup([...storm, queuedOf('settle', { touches: [alone('job')] })], shareMulti())
+    expect(names(group)).toEqual(['0', 'settle'])
     expect(names(rest)).toEqual(names(storm.slice(1)))
   })
 
   test('takes less, and in the end one alone, where connections broke under what was sent', () => {
     const sizes = [0, 1, 2, 5].map((broken) => {
-      const turns = Array.from({ length: 512 }, (_, number) => turnOf(`${number}`))
-      return takeBatch(
-        turns.map((turn) => ({ ...turn, brokenConnections: broken })),
+      const allQueued = Array.from({ length: 512 }, (_, number) => queuedOf(`${number}`))
+      return takeGroup(
+        allQueued.map((queued) => ({ ...queued, brokenConnections: broken })),
         shareMulti(),
-      ).batch.length
+      ).group.length
     })
     expect(sizes).toEqual([512, 128, 32, 1])
   })
@@ -121,22 +121,22 @@ describe('a multi', () => {
   const first = op.setData('/marker', null)
 
   test('begins with its first operation, checks each guard once, and names whose every other is', () => {
-    const [a, b, c] = [turnOf('a', { gate: 7 }), turnOf('b'), turnOf('c', { gate: 7 })]
+    const [a, b, c] = [queuedOf('a', { gate: 7 }), queuedOf('b'), queuedOf('c', { gate: 7 })]
     const { ops, findFailed } = compose(first, [a, b, c])
     expect(ops.map(({ path }) => path)).toEqual(['/marker', '/gate', '/a/0', '/a/1', '/b/0', '/b/1', '/c/0', '/c/1'])
     expect(findFailed(0)).toEqual({ first: true })
-    expect(findFailed(1)).toEqual({ turns: [a, c], step: 'guard' })
-    expect(findFailed(5)).toEqual({ turn: b, step: b.transaction.steps[1] })
+    expect(findFailed(1)).toEqual({ allQueued: [a, c], step: 'guard' })
+    expect(findFailed(5)).toEqual({ queued: b, step: b.transaction.steps[1] })
     expect(findFailed(8)).toBeUndefined()
   })
 
   test('checks guards of different revisions both: the older one refuses its own', () => {
-    const [a, b] = [turnOf('a', { gate: 7 }), turnOf('b', { gate: 8 })]
+    const [a, b] = [queuedOf('a', { gate: 7 }), queuedOf('b', { gate: 8 })]
     const { ops, findFailed } = compose(first, [a, b])
     expect(ops.map(({ path }) => path).filter((path) => path === '/gate')).toHaveLength(2)
     expect([findFailed(1), findFailed(2)]).toEqual([
-      { turns: [a], step: 'guard' },
-      { turns: [b], step: 'guard' },
+      { allQueued: [a], step: 'guard' },
+      { allQueued: [b], step: 'guard' },
     ])
   })
 
@@ -147,22 +147,22 @@ describe('a multi', () => {
       onCommitted: (total, stat) => committed.push([path, total, stat?.mtime]),
     })
     const [one, other] = [sum('/one'), sum('/other')]
-    const add = (turn: QueuedTransaction, additions: readonly Addition[]): QueuedTransaction => ({
-      ...turn,
-      transaction: { ...turn.transaction, additions },
+    const add = (queued: QueuedTransaction, additions: readonly Addition[]): QueuedTransaction => ({
+      ...queued,
+      transaction: { ...queued.transaction, additions },
     })
-    const a = add(turnOf('a', { gate: 7 }), [{ sum: one, amount: 10 }])
-    const b = turnOf('b')
-    const c = add(turnOf('c'), [
+    const a = add(queuedOf('a', { gate: 7 }), [{ sum: one, amount: 10 }])
+    const b = queuedOf('b')
+    const c = add(queuedOf('c'), [
       { sum: one, amount: 5 },
       { sum: other, amount: 1 },
     ])
     const { ops, findFailed, passToSums, resultsOf } = compose(first, [a, b, c])
     expect(ops.slice(0, 4).map(({ path }) => path)).toEqual(['/marker', '/gate', '/one', '/other'])
     expect(ops.slice(2, 4).map((each) => 'data' in each && String(each.data))).toEqual(['15', '1'])
-    expect(findFailed(2)).toMatchObject({ turns: [a, c], step: { shared: one } })
-    expect(findFailed(3)).toMatchObject({ turns: [c] })
-    expect(findFailed(4)).toEqual({ turn: a, step: a.transaction.steps[0] })
+    expect(findFailed(2)).toMatchObject({ allQueued: [a, c], step: { shared: one } })
+    expect(findFailed(3)).toMatchObject({ allQueued: [c] })
+    expect(findFailed(4)).toEqual({ queued: a, step: a.transaction.steps[0] })
     const results = ops.map(({ path }) => ({ path, mtime: 1_000 }))
     passToSums(results as Parameters<typeof passToSums>[0])
     passToSums(undefined)
@@ -176,13 +176,13 @@ describe('a multi', () => {
   })
 
   test('answers everybody with the results of their own steps, also where some were left out', () => {
-    const [a, b] = [turnOf('a', { gate: 7, steps: 3 }), turnOf('b')]
+    const [a, b] = [queuedOf('a', { gate: 7, steps: 3 }), queuedOf('b')]
     const [, second] = a.transaction.steps
     if (second) a.leftOut = new Set([second])
     const { ops, findFailed, resultsOf } = compose(first, [a, b])
     const results = ops.map(({ path }) => ({ path }))
     expect(resultsOf(0, results)).toEqual([{ path: '/a/0' }, undefined, { path: '/a/2' }])
     expect(resultsOf(1, results)).toEqual([{ path: '/b/0' }, { path: '/b/1' }])
-    expect(findFailed(3)).toEqual({ turn: a, step: a.transaction.steps[2] })
+    expect(findFailed(3)).toEqual({ queued: a, step: a.transaction.steps[2] })
   })
 })

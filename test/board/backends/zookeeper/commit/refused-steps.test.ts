@@ -8,25 +8,25 @@ import { createDeferred } from '../../../../../src/core/async/abort.ts'
 import { ClaimLost, Duplicate, NotFound } from '../../../../../src/core/errors.ts'
 import { zookeeperHosts } from '../../../../support/namespace.ts'
 import { jobIdFor, type ZooKeeperPlace, zookeeperPlace } from '../../../boards.ts'
-import { ProxiedBoard } from '../../../broken-scene.ts'
 import { rejectionOf } from '../../../events.ts'
 import { all, refresh } from '../../../jobs.ts'
+import { ProxiedBoard } from '../../../proxied-board.ts'
 import { BareBackend, postingOf } from '../bare-backends.ts'
 
 describe.skipIf(!zookeeperHosts)('between the look of one board and its transaction', () => {
-  let scene: ProxiedBoard
+  let setup: ProxiedBoard
 
   beforeAll(async () => {
-    scene = await ProxiedBoard.set()
+    setup = await ProxiedBoard.set()
   })
 
   afterAll(async () => {
-    await scene?.[Symbol.asyncDispose]()
+    await setup?.[Symbol.asyncDispose]()
   })
 
   /** Begins `late` on the board, which hears of `first`, done by another, only when its own request is on its way. */
   async function overtaken<T>({ first, late }: { first: () => Promise<unknown>; late: () => Promise<T> }): Promise<T> {
-    const { proxy, board } = scene
+    const { proxy, board } = setup
     await refresh(board)
     const heard = createDeferred()
     proxy.manner = { until: heard.promise }
@@ -44,16 +44,16 @@ describe.skipIf(!zookeeperHosts)('between the look of one board and its transact
     }
   }
 
-  const cancelRequests = async () => (await scene.place.witness.getChildren(`${scene.place.path}/.cancel`)).names
+  const cancelRequests = async () => (await setup.place.observer.getChildren(`${setup.place.path}/.cancel`)).names
 
   const waiting = async (board: JobBoard) => {
     const job = await board.post('flow', {})
-    await refresh(scene.board)
-    return { here: await scene.board.find(job.uuid), there: await scene.other.find(job.uuid) }
+    await refresh(setup.board)
+    return { here: await setup.board.find(job.uuid), there: await setup.other.find(job.uuid) }
   }
 
   test('a job that another trashed cannot be cancelled: it has left', async () => {
-    const { board, other } = scene
+    const { board, other } = setup
     const { here, there } = await waiting(other)
     const failure = rejectionOf(
       overtaken({ first: () => other.cancel(there), late: () => board.cancel(here, { reason: 'late' }) }),
@@ -63,7 +63,7 @@ describe.skipIf(!zookeeperHosts)('between the look of one board and its transact
   })
 
   test('nor can one that another claimed and consumed, or claimed and trashed', async () => {
-    const { board, other } = scene
+    const { board, other } = setup
     for (const end of ['consume', 'trash'] as const) {
       const { here, there } = await waiting(other)
       const first = async () => (await other.claim(there))[end]()
@@ -75,7 +75,7 @@ describe.skipIf(!zookeeperHosts)('between the look of one board and its transact
   test.each(['consume', 'trash'] as const)(
     'a cancel request that comes while its job ends (%s) is not left behind',
     async (end) => {
-      const { board, other } = scene
+      const { board, other } = setup
       const { here, there } = await waiting(other)
       const claim = await board.claim(here)
       await refresh(other)
@@ -102,7 +102,7 @@ describe.skipIf(!zookeeperHosts)('what was not known when it was asked for', () 
     await using bare = await BareBackend.open(place)
     const id = await trashedBefore(place)
     await expect(bare.backend.trash.discard(discarded(id))).rejects.toThrow(NotFound)
-    await place.witness.create(`${place.path}/${id}`, Buffer.alloc(0))
+    await place.observer.create(`${place.path}/${id}`, Buffer.alloc(0))
     await expect(bare.backend.trash.discard(discarded(id))).rejects.toThrow(Duplicate)
   })
 
@@ -114,8 +114,8 @@ describe.skipIf(!zookeeperHosts)('what was not known when it was asked for', () 
     const posting = postingOf()
     const [granted] = await bare.backend.claims.claim([{ id, revision: 0, who: 'who', posting }])
     if (!granted || 'error' in granted) throw new Error('it was free')
-    await place.witness.delete(`${place.path}/${id}`)
-    await place.witness.create(`${place.path}/.trash/${id}`, Buffer.alloc(0))
+    await place.observer.delete(`${place.path}/${id}`)
+    await place.observer.create(`${place.path}/.trash/${id}`, Buffer.alloc(0))
     const { session, revision } = granted.value
     const settling = bare.backend.claims.settle({
       ...{ kind: 'trash', id, who: 'who', posting, session, revision, cancelRequested: false, reason: 'test' },
@@ -128,7 +128,7 @@ describe.skipIf(!zookeeperHosts)('what was not known when it was asked for', () 
     await using board = await place.open()
     const job = await board.post('flow', {})
     await (await board.claim(job)).abandon()
-    await place.witness.delete(`${place.path}/.cancel`)
+    await place.observer.delete(`${place.path}/.cancel`)
     const failure = await rejectionOf(board.cancel(job))
     expect(failure).not.toBeInstanceOf(NotFound)
     expect(String(failure)).toContain('.cancel')

@@ -83,9 +83,9 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
     await using place = await zookeeperPlace()
     await using board = await place.open()
     const fences = [await fenceOn(board)]
-    await place.witness.delete(`${place.path}/.gate`)
+    await place.observer.delete(`${place.path}/.gate`)
     fences.push(await fenceOn(board))
-    await place.witness.setData(`${place.path}/.gate`, Buffer.from('{"paused":false}'))
+    await place.observer.setData(`${place.path}/.gate`, Buffer.from('{"paused":false}'))
     fences.push(await fenceOn(board))
     expectGrowing(fences)
   })
@@ -95,9 +95,9 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
     await using board = await place.open()
     const fence = await fenceOn(board)
     const gate = `${place.path}/.gate`
-    const { data: sound } = await place.witness.getData(gate)
+    const { data: sound } = await place.observer.getData(gate)
     for (const text of ['{"paused":false,"fenceBase":"99999999999999999999"}', '{"fenceBase":7}', '[]', '{']) {
-      await place.witness.setData(gate, Buffer.from(text))
+      await place.observer.setData(gate, Buffer.from(text))
       await using late = await place.open()
       for (const one of [board, late]) {
         const claiming = one.claim(await one.post('flow', {}))
@@ -105,11 +105,11 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
         await expect(claiming).rejects.toThrow(`${gate} is damaged`)
       }
       if (!text.includes('99999')) await expect(board.pause()).rejects.toThrow(`${gate} is damaged`)
-      expect(Buffer.from((await place.witness.getData(gate)).data ?? []).toString()).toBe(text)
+      expect(Buffer.from((await place.observer.getData(gate)).data ?? []).toString()).toBe(text)
     }
     const job = await board.post('flow', {})
     await expect(board.claim(job)).rejects.toThrow(InvalidState)
-    await place.witness.setData(gate, sound ?? new Uint8Array())
+    await place.observer.setData(gate, sound ?? new Uint8Array())
     // At once: the board has not been notified of the repair yet.
     const claim = await board.claim(job)
     await claim.consume()
@@ -121,7 +121,7 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
     await using board = await place.open()
     await fenceOn(board)
     const gate = `${place.path}/.gate`
-    const { data: sound } = await place.witness.getData(gate)
+    const { data: sound } = await place.observer.getData(gate)
     const errors: string[] = []
     const reported = new Promise<void>((resolve) => {
       board.on('error', ({ error }) => {
@@ -129,11 +129,11 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
         resolve()
       })
     })
-    await place.witness.setData(gate, Buffer.from('{"paused":false,"fenceBase":"99999999999999999999"}'))
+    await place.observer.setData(gate, Buffer.from('{"paused":false,"fenceBase":"99999999999999999999"}'))
     await board.post('flow', {}, { name: 'innocent' })
     const claiming = board.claimNext({ timeout: '30s' })
     await reported
-    await place.witness.setData(gate, sound ?? new Uint8Array())
+    await place.observer.setData(gate, sound ?? new Uint8Array())
     const [claim] = await claiming
     expect(claim.job.name).toBe('innocent')
     expect(errors).toEqual([expect.stringContaining(`${gate} is damaged`)])
@@ -164,7 +164,7 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
       const posted = await board.post('flow', {})
       const [claim] = await Promise.all([
         board.claim(posted),
-        place.witness.setData(
+        place.observer.setData(
           `${place.path}/.gate`,
           Buffer.from(JSON.stringify({ paused: false, fenceBase: String(raised) })),
         ),

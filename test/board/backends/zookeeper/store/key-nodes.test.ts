@@ -2,19 +2,19 @@
 import { describe, expect, test } from 'vitest'
 import { decodeKey } from '../../../../../src/board/backends/zookeeper/store/encoding.ts'
 import { KeyNodes } from '../../../../../src/board/backends/zookeeper/store/key-nodes.ts'
-import { Layout } from '../../../../../src/board/backends/zookeeper/store/layout.ts'
+import { ZooKeeperLayout } from '../../../../../src/board/backends/zookeeper/store/layout.ts'
 import { encode } from '../../../../../src/core/codec.ts'
 import { zookeeperHosts } from '../../../../support/namespace.ts'
 import { jobIdFor, type ZooKeeperPlace, zookeeperPlace } from '../../../boards.ts'
 
 /** What a board finds whose servers' clock shows this time. */
-function findAt({ witness, path }: ZooKeeperPlace, now: number) {
-  const layout = new Layout(path)
-  return new KeyNodes({ zookeeper: witness, layout, encoding: 'msgpack', now: () => now }).find('looking', 'import')
+function findAt({ observer, path }: ZooKeeperPlace, now: number) {
+  const layout = new ZooKeeperLayout(path)
+  return new KeyNodes({ zookeeper: observer, layout, encoding: 'msgpack', now: () => now }).find('looking', 'import')
 }
 
-async function writtenAt({ witness, path }: ZooKeeperPlace): Promise<number> {
-  return (await witness.getData(`${path}/.keys/import`)).stat.mtime
+async function writtenAt({ observer, path }: ZooKeeperPlace): Promise<number> {
+  return (await observer.getData(`${path}/.keys/import`)).stat.mtime
 }
 
 describe.skipIf(!zookeeperHosts)('a key', () => {

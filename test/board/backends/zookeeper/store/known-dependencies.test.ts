@@ -1,11 +1,11 @@
 /** What is known of dependencies by changes: all of it, or nothing. */
 import { expect, test } from 'vitest'
 import { KnownDependencies } from '../../../../../src/board/backends/zookeeper/store/known-dependencies.ts'
-import { Layout } from '../../../../../src/board/backends/zookeeper/store/layout.ts'
+import { ZooKeeperLayout } from '../../../../../src/board/backends/zookeeper/store/layout.ts'
 
 type Change = Parameters<KnownDependencies['apply']>[0]
 
-const layout = new Layout('/boards/one')
+const layout = new ZooKeeperLayout('/boards/one')
 const id = (n: number) => `job${String(n).padStart(10, '0')}`
 const [FIRST, SECOND, LAST] = [id(1), id(2), id(3)]
 

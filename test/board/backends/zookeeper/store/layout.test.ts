@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { encodeNodeName, Layout } from '../../../../../src/board/backends/zookeeper/store/layout.ts'
+import { encodeNodeName, ZooKeeperLayout } from '../../../../../src/board/backends/zookeeper/store/layout.ts'
 import { checkPath } from '../../../../../src/zookeeper/index.ts'
 
 const texts = fc.oneof(
@@ -50,12 +50,12 @@ describe('the name of a znode', () => {
 
 describe('the layout', () => {
   test("keeps a client's markers beside the board, outside what is watched", () => {
-    expect(new Layout('/a/jobs').marker('x')).toBe('/a/.jobs-sessions/x')
-    expect(new Layout('/jobs').marker('x')).toBe('/.jobs-sessions/x')
+    expect(new ZooKeeperLayout('/a/jobs').marker('x')).toBe('/a/.jobs-sessions/x')
+    expect(new ZooKeeperLayout('/jobs').marker('x')).toBe('/.jobs-sessions/x')
   })
 
   test("reads watch events as changes, and passes over what is none of the board's business", () => {
-    const layout = new Layout('/board')
+    const layout = new ZooKeeperLayout('/board')
     const id = 'job0000000042'
     const changes = layout.toChanges([
       { type: 'created', path: `/board/${id}` },

@@ -1,7 +1,7 @@
 /** The znode of a limit's key is deleted when nothing is taken of it any more; claims that take of it at the same moment lose nothing. */
 import { describe, expect } from 'vitest'
 import { BoardGate } from '../../../../../src/board/backends/zookeeper/store/gate.ts'
-import { Layout } from '../../../../../src/board/backends/zookeeper/store/layout.ts'
+import { ZooKeeperLayout } from '../../../../../src/board/backends/zookeeper/store/layout.ts'
 import { LimitSweep } from '../../../../../src/board/backends/zookeeper/store/limit-sweep.ts'
 import { batchedReader } from '../../../../../src/board/backends/zookeeper/store/reader.ts'
 import { RecordNodes } from '../../../../../src/board/backends/zookeeper/store/record-nodes.ts'
@@ -21,22 +21,22 @@ function fail(error: unknown): never {
 }
 
 /** Returns what another process sweeps, so much later. @param beforeDeleting is called after the keys were read */
-function sweepOf({ witness, path }: ZooKeeperPlace, beforeDeleting?: () => Promise<void>) {
-  const layout = new Layout(path)
-  const readMany = batchedReader(witness)
+function sweepOf({ observer, path }: ZooKeeperPlace, beforeDeleting?: () => Promise<void>) {
+  const layout = new ZooKeeperLayout(path)
+  const readMany = batchedReader(observer)
   const ignore = () => undefined
   const sweep = new LimitSweep({
     ...{ layout, readMany },
     zookeeper: {
-      getChildren: (folder) => witness.getChildren(folder),
+      getChildren: (folder) => observer.getChildren(folder),
       multi: async (ops) => {
         await beforeDeleting?.()
-        return witness.multi(ops)
+        return observer.multi(ops)
       },
     },
-    gate: new BoardGate({ zookeeper: witness, layout, onGate: ignore, onError: fail }),
+    gate: new BoardGate({ zookeeper: observer, layout, onGate: ignore, onError: fail }),
     records: new RecordNodes({
-      ...{ zookeeper: witness, layout, readMany, now: Date.now },
+      ...{ zookeeper: observer, layout, readMany, now: Date.now },
       onChanges: ignore,
       onError: fail,
     }),
@@ -44,8 +44,8 @@ function sweepOf({ witness, path }: ZooKeeperPlace, beforeDeleting?: () => Promi
   return ({ laterMs }: { readonly laterMs: number }) => sweep.run(Date.now() + laterMs)
 }
 
-async function keysIn({ witness, path }: ZooKeeperPlace): Promise<string[]> {
-  const { names } = await witness.getChildren(new Layout(path).limitsFolder)
+async function keysIn({ observer, path }: ZooKeeperPlace): Promise<string[]> {
+  const { names } = await observer.getChildren(new ZooKeeperLayout(path).limitsFolder)
   return names.map(decodeURIComponent).sort()
 }
 

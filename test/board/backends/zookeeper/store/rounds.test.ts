@@ -7,7 +7,7 @@ import type { ZooKeeperComponents } from '../../../../../src/board/backends/zook
 import { ownBoard } from '../../../../../src/board/backends/zookeeper/store/board-kind.ts'
 import { openBoardPath } from '../../../../../src/board/backends/zookeeper/store/board-path.ts'
 import { BoardGate } from '../../../../../src/board/backends/zookeeper/store/gate.ts'
-import { Layout } from '../../../../../src/board/backends/zookeeper/store/layout.ts'
+import { ZooKeeperLayout } from '../../../../../src/board/backends/zookeeper/store/layout.ts'
 import { NotConnected } from '../../../../../src/core/errors.ts'
 import { NodeExists, NoNode, type ZooKeeper } from '../../../../../src/zookeeper/index.ts'
 
@@ -32,7 +32,7 @@ function lyingBackend(): { readonly zookeeper: ZooKeeper; asked(): number } {
   return { zookeeper: driver as ZooKeeper, asked: () => asked }
 }
 
-const layout = new Layout('/jobs')
+const layout = new ZooKeeperLayout('/jobs')
 const entity = { kind: 'worker', name: 'one', instance: 'i', metadata: {} }
 
 function handleOf(zookeeper: ZooKeeper): BoardHandle {

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect } from 'vitest'
 import { JobBoard } from '../../../../../src/board/api/job-board.ts'
 import { ZooKeeperBackend } from '../../../../../src/board/backends/zookeeper/backend.ts'
-import { Layout } from '../../../../../src/board/backends/zookeeper/store/layout.ts'
+import { ZooKeeperLayout } from '../../../../../src/board/backends/zookeeper/store/layout.ts'
 import type { ZooKeeperBackendOptions } from '../../../../../src/board/backends/zookeeper/store/options.ts'
 import { boardInternals } from '../../../../../src/board/internal.ts'
 import { OPCODE } from '../../../../../src/zookeeper/protocol/opcodes.ts'
@@ -33,28 +33,28 @@ class SlowReader extends ZooKeeperBackend {
 }
 
 describe.skipIf(!zookeeperHosts)('a change whose event was lost', () => {
-  interface Scene {
-    readonly ear: FrameRecorder
+  interface Setup {
+    readonly recorder: FrameRecorder
     readonly place: ZooKeeperPlace
-    /** Hears nothing while the ear is deaf. */
+    /** A board that receives no watch events while the recorder drops them. */
     readonly board: JobBoard
     readonly other: JobBoard
   }
 
-  async function among(work: (scene: Scene) => Promise<void>): Promise<void> {
+  async function among(work: (setup: Setup) => Promise<void>): Promise<void> {
     await using place = await zookeeperPlace()
-    await using ear = await recordFrames({ port: portOf(zookeeperHosts) })
-    await using board = await boardAt(place, { hosts: ear.hosts, scanPeriod: '20ms' })
+    await using recorder = await recordFrames({ port: portOf(zookeeperHosts) })
+    await using board = await boardAt(place, { hosts: recorder.hosts, scanPeriod: '20ms' })
     await using other = await place.open()
-    await work({ ear, place, board, other })
-    expect(ear.missed).toBeGreaterThan(0)
+    await work({ recorder, place, board, other })
+    expect(recorder.missed).toBeGreaterThan(0)
   }
 
   test('a posting, a claim, a return and an end are found by the next scan', async () => {
-    await among(async ({ ear, board, other }) => {
+    await among(async ({ recorder, board, other }) => {
       for (const name of ['kept', 'consumed', 'trashed']) await other.post('flow', {}, { name })
       await refresh(board)
-      ear.deaf = true
+      recorder.dropsWatchEvents = true
       const posted = nextEvent(board, 'posted')
       await other.post('flow', {}, { name: 'new' })
       expect((await found(board, posted)).job.name).toBe('new')
@@ -77,17 +77,22 @@ describe.skipIf(!zookeeperHosts)('a change whose event was lost', () => {
 
   test('a job that is trashed between a listing and the read of its posting was not consumed', async () => {
     await using place = await zookeeperPlace()
-    await using ear = await recordFrames({ port: portOf(zookeeperHosts) })
-    const hosts = ear.hosts
+    await using recorder = await recordFrames({ port: portOf(zookeeperHosts) })
+    const hosts = recorder.hosts
     // Longer than what happens before the read takes: a second listing would say how the job ended.
-    const backend = new SlowReader({ uri: place.uri, hosts, layout: new Layout(place.path), scanPeriod: '500ms' })
+    const backend = new SlowReader({
+      uri: place.uri,
+      hosts,
+      layout: new ZooKeeperLayout(place.path),
+      scanPeriod: '500ms',
+    })
     await using board = new JobBoard(backend)
     await boardInternals(board).open()
     await board.view()
     await using other = await place.open()
     await other.post('flow', {}, { name: 'doomed' })
     await refresh(board)
-    ear.deaf = true
+    recorder.dropsWatchEvents = true
     const ended = Promise.race(
       (['trashed', 'consumed'] as const).map((kind) => nextEvent(board, kind).then(() => kind)),
     )
@@ -101,11 +106,11 @@ describe.skipIf(!zookeeperHosts)('a change whose event was lost', () => {
   })
 
   test('what others asked for is found too: a cancellation, a pause, a resumption', async () => {
-    await among(async ({ ear, board, other }) => {
+    await among(async ({ recorder, board, other }) => {
       const job = await board.post('flow', {})
       const [claim] = await board.claimNext()
       await refresh(other)
-      ear.deaf = true
+      recorder.dropsWatchEvents = true
       await other.cancel(job, { reason: 'enough' })
       expect(String(await found(board, whenAborted(claim.cancelled)))).toContain('enough')
       await claim.trash()
@@ -143,39 +148,39 @@ describe.skipIf(!zookeeperHosts)('an idle board', () => {
 
   test('asks for nothing but the answer to pings, however often it is to scan; else it looks once', async () => {
     await using place = await zookeeperPlace(server.hosts)
-    await using ear = await recordFrames({ port: server.port })
-    await using board = await boardAt(place, { hosts: ear.hosts, scanPeriod: '5ms', sessionTimeout: '1s' })
+    await using recorder = await recordFrames({ port: server.port })
+    await using board = await boardAt(place, { hosts: recorder.hosts, scanPeriod: '5ms', sessionTimeout: '1s' })
     await board.post('flow', {}, { delay: '1h' })
     await refresh(board)
     // What was done before is looked at once, before the second ping at the latest.
-    for (let ping = 0; ping < 2; ping++) await ear.nextAsked(OPCODE.ping)
-    const from = ear.asked.length
-    for (let ping = 0; ping < 3; ping++) await ear.nextAsked(OPCODE.ping)
-    expect(new Set(ear.asked.slice(from))).toEqual(new Set([OPCODE.ping]))
+    for (let ping = 0; ping < 2; ping++) await recorder.nextAsked(OPCODE.ping)
+    const from = recorder.asked.length
+    for (let ping = 0; ping < 3; ping++) await recorder.nextAsked(OPCODE.ping)
+    expect(new Set(recorder.asked.slice(from))).toEqual(new Set([OPCODE.ping]))
 
     // Something happens elsewhere on the server: one look, and all is as it was.
-    const looked = ear.nextAsked(OPCODE.multiRead)
-    await place.witness.create(`${place.path}-elsewhere`)
+    const looked = recorder.nextAsked(OPCODE.multiRead)
+    await place.observer.create(`${place.path}-elsewhere`)
     await looked
-    const after = ear.asked.length
-    for (let ping = 0; ping < 2; ping++) await ear.nextAsked(OPCODE.ping)
-    expect(ear.asked.slice(after).filter((opcode) => opcode !== OPCODE.ping)).toEqual([])
+    const after = recorder.asked.length
+    for (let ping = 0; ping < 2; ping++) await recorder.nextAsked(OPCODE.ping)
+    expect(recorder.asked.slice(after).filter((opcode) => opcode !== OPCODE.ping)).toEqual([])
   })
 
   test('sweeps what the last change left behind, and then asks for nothing', async () => {
     await using place = await zookeeperPlace(server.hosts)
-    await using ear = await recordFrames({ port: server.port })
-    await using board = await boardAt(place, { hosts: ear.hosts, scanPeriod: '5ms', sessionTimeout: '1s' })
+    await using recorder = await recordFrames({ port: server.port })
+    await using board = await boardAt(place, { hosts: recorder.hosts, scanPeriod: '5ms', sessionTimeout: '1s' })
     await refresh(board)
     // As a board leaves it that dies while its job ends.
     const orphan = `${place.path}/.cancel/job0000000042`
-    await place.witness.create(orphan)
-    const swept = new Promise((resolve) => place.witness.exists(orphan, { watch: resolve }))
+    await place.observer.create(orphan)
+    const swept = new Promise((resolve) => place.observer.exists(orphan, { watch: resolve }))
     await swept
-    for (let ping = 0; ping < 2; ping++) await ear.nextAsked(OPCODE.ping)
-    const from = ear.asked.length
-    for (let ping = 0; ping < 2; ping++) await ear.nextAsked(OPCODE.ping)
-    expect(new Set(ear.asked.slice(from))).toEqual(new Set([OPCODE.ping]))
+    for (let ping = 0; ping < 2; ping++) await recorder.nextAsked(OPCODE.ping)
+    const from = recorder.asked.length
+    for (let ping = 0; ping < 2; ping++) await recorder.nextAsked(OPCODE.ping)
+    expect(new Set(recorder.asked.slice(from))).toEqual(new Set([OPCODE.ping]))
   })
 
   variant('that is scanned in the middle of changes is not listed again for them', async () => {

@@ -1,7 +1,7 @@
 /** What a job that was removed by hand leaves behind goes in time; what somebody needs stays. */
 import { describe, expect, test } from 'vitest'
 import { encodeKey } from '../../../../../src/board/backends/zookeeper/store/encoding.ts'
-import { Layout } from '../../../../../src/board/backends/zookeeper/store/layout.ts'
+import { ZooKeeperLayout } from '../../../../../src/board/backends/zookeeper/store/layout.ts'
 import { sweep } from '../../../../../src/board/backends/zookeeper/store/sweep.ts'
 import { Waits } from '../../../../../src/board/backends/zookeeper/store/waits.ts'
 import { encode } from '../../../../../src/core/codec.ts'
@@ -15,16 +15,16 @@ import { BareBackend, boardAt, postingOf } from '../bare-backends.ts'
 describe.skipIf(!zookeeperHosts)('sweeping', () => {
   const MINUTE = 60_000
 
-  const namesIn = async ({ witness, path }: ZooKeeperPlace, folder: string) =>
-    (await witness.getChildren(`${path}/${folder}`)).names.sort()
+  const namesIn = async ({ observer, path }: ZooKeeperPlace, folder: string) =>
+    (await observer.getChildren(`${path}/${folder}`)).names.sort()
 
   /** As a board would that holds these jobs, so much later. */
   async function sweepAt(place: ZooKeeperPlace, options: { later: number; uuids?: readonly string[] }): Promise<void> {
     const { later, uuids = [] } = options
-    const layout = new Layout(place.path)
+    const layout = new ZooKeeperLayout(place.path)
     await sweep({
-      ...{ zookeeper: place.witness, layout },
-      waits: new Waits({ zookeeper: place.witness, layout }),
+      ...{ zookeeper: place.observer, layout },
+      waits: new Waits({ zookeeper: place.observer, layout }),
       batches: { run: async () => undefined },
       encoding: 'msgpack',
       now: Date.now() + later,
@@ -119,7 +119,7 @@ describe.skipIf(!zookeeperHosts)('sweeping', () => {
     await bare.backend.jobs.post({ posting: postingOf() })
     const [id = ''] = await place.jobNodes()
     await bare.backend.signals.cancel({ id, job: 'gone', who: 'somebody', reason: 'none' })
-    await place.witness.delete(`${place.path}/${id}`)
+    await place.observer.delete(`${place.path}/${id}`)
     while ((await namesIn(place, '.cancel')).length > 0) await bare.backend.jobs.listUnclaimed()
   })
 
@@ -128,7 +128,7 @@ describe.skipIf(!zookeeperHosts)('sweeping', () => {
     await using board = await boardAt(place, { scanPeriod: '2ms' })
     const posting = { uuid: '00000000-0000-7000-8000-000000000000', name: 'later', details: {}, format: 99, key: 'one' }
     await place.putRaw(encode(posting, 'msgpack'))
-    await place.witness.create(`${place.path}/.keys/one`, encodeKey({ uuid: posting.uuid }, 'msgpack'))
+    await place.observer.create(`${place.path}/.keys/one`, encodeKey({ uuid: posting.uuid }, 'msgpack'))
     for (let round = 0; round < 30; round++) await (await board.claim(await board.post('flow', {}))).consume()
     await refresh(board)
     const failure = await rejectionOf(board.post('flow', {}, { key: 'one' }))

@@ -81,6 +81,13 @@ describe('a posting of TaskFlow', () => {
     )
   })
 
+  test('a time after which the job would expire is kept, and not applied', () => {
+    const posting = read(`{"uuid": "${UUID}", "name": "x", "details": {}, "expiresAfter": 6e4}`)
+    expect(posting).not.toHaveProperty('expiresAfter')
+    expect(write({ ...posting, runs: 1 })).toContain('"expiresAfter":6e4')
+    expect(write(read(write(posting)))).toBe(write(posting))
+  })
+
   test.each(['', '{', '[]', '"{"', '{"a": NaN}', '{"uuid": "x\\u00"}'])('%s is none', (text) => {
     expect(() => read(text)).toThrow(InvalidPosting)
   })

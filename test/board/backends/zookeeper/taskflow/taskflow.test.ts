@@ -26,7 +26,7 @@ import { OwnershipLog, Worker } from '../../../ownership-log.ts'
 const ORDERS = ['TaskFlow', 'we'] as const
 
 /** One place, services of TaskFlow and boards of ours; all closed when the test ends. */
-class Scene {
+class Setup {
   readonly place: ZooKeeperPlace
   readonly log: OwnershipLog = new OwnershipLog()
   readonly #opened: AsyncDisposable[] = []
@@ -63,21 +63,21 @@ class Scene {
 
   /** What is written there. */
   async text(name: string): Promise<string> {
-    const { data } = await this.place.witness.getData(`${this.place.path}${name}`)
+    const { data } = await this.place.observer.getData(`${this.place.path}${name}`)
     return Buffer.from(data ?? []).toString()
   }
 }
 
-const scenes: Scene[] = []
+const setups: Setup[] = []
 
-async function scene(): Promise<Scene> {
-  const made = new Scene(await zookeeperPlace(zookeeperHosts, { path: `${namespace('taskflow')}/jobs` }))
-  scenes.push(made)
+async function setup(): Promise<Setup> {
+  const made = new Setup(await zookeeperPlace(zookeeperHosts, { path: `${namespace('taskflow')}/jobs` }))
+  setups.push(made)
   return made
 }
 
 afterEach(async () => {
-  await Promise.all(scenes.splice(0).map((each) => each.close()))
+  await Promise.all(setups.splice(0).map((each) => each.close()))
 })
 
 /** Resolves when there is no job on the board. */
@@ -89,7 +89,7 @@ async function emptied(board: JobBoard): Promise<void> {
 describe.skipIf(!zookeeperHosts || taskflowLeftOut)('a board shared with TaskFlow', { timeout: 240_000 }, () => {
   describe.each(ORDERS)('where %s came first', (first) => {
     test('what TaskFlow posts is listed, claimed and consumed here, and TaskFlow sees it', async () => {
-      const { service, board } = await (await scene()).both(first)
+      const { service, board } = await (await setup()).both(first)
       expect(board.shared).toBe(true)
       const posted = nextEvent(board, 'posted')
       const uuid = await service.post('theirs', { details: { store: { n: 1 }, other: ['a'] }, priority: 'HIGH' })
@@ -108,7 +108,7 @@ describe.skipIf(!zookeeperHosts || taskflowLeftOut)('a board shared with TaskFlo
     })
 
     test('what we post is listed, claimed, abandoned, trashed and consumed by TaskFlow, and we see it', async () => {
-      const { service, board } = await (await scene()).both(first)
+      const { service, board } = await (await setup()).both(first)
       const history = recordEvents(board)
       const job = await board.post('flow', { n: 1 }, { name: 'ours', priority: 'LOW', details: { other: null } })
       const [seen] = await service.jobs()
@@ -148,7 +148,7 @@ describe.skipIf(!zookeeperHosts || taskflowLeftOut)('a board shared with TaskFlo
     })
 
     test('both at work at once never own one job at once, sessions that end in between included', async () => {
-      const at = await scene()
+      const at = await setup()
       const { service, board } = await at.both(first)
       const { log } = at
       const [other, poster] = await Promise.all([at.board({ who: 'ours-too' }), at.service('poster')])
@@ -195,7 +195,7 @@ describe.skipIf(!zookeeperHosts || taskflowLeftOut)('a board shared with TaskFlo
 
   describe('owners that come too late', () => {
     test('we, after our session ended and TaskFlow has claimed the job', async () => {
-      const at = await scene()
+      const at = await setup()
       const { service, board } = await at.both('TaskFlow')
       const job = await board.post('flow', {})
       const claim = await board.claim(job)
@@ -211,14 +211,14 @@ describe.skipIf(!zookeeperHosts || taskflowLeftOut)('a board shared with TaskFlo
     })
 
     test('we, in the same session, when our lock was taken away and its removal was not reported yet', async () => {
-      const at = await scene()
+      const at = await setup()
       const service = await at.service()
       const proxy = await startProxy({ port: portOf(zookeeperHosts) })
       const board = await at.board({ hosts: proxy.hosts, parameters: '?sessionTimeout=30s' })
       const job = await board.post('flow', {})
       const claim = await board.claim(job)
       proxy.mode = 'swallow-replies'
-      await at.place.witness.delete(`${at.place.path}/${jobIdFor(job)}.lock`)
+      await at.place.observer.delete(`${at.place.path}/${jobIdFor(job)}.lock`)
       await service.jobs()
       await service.claim(job.uuid)
       const sent = proxy.nextRequest()
@@ -234,7 +234,7 @@ describe.skipIf(!zookeeperHosts || taskflowLeftOut)('a board shared with TaskFlo
     })
 
     test('TaskFlow, after its session ended and we have claimed the job', async () => {
-      const at = await scene()
+      const at = await setup()
       const { service, board } = await at.both('we')
       const uuid = await service.post('theirs')
       await service.claim(uuid)
@@ -251,20 +251,20 @@ describe.skipIf(!zookeeperHosts || taskflowLeftOut)('a board shared with TaskFlo
     })
 
     test('TaskFlow, which looked at its lock before it lost it: its abandon cannot take ours away', async () => {
-      const at = await scene()
+      const at = await setup()
       const { board } = await at.both('TaskFlow')
-      const { witness, path } = at.place
+      const { observer, path } = at.place
       const claim = await board.claim(await board.post('flow', {}))
       const lock = `${path}/${jobIdFor(claim.job)}.lock`
       // What TaskFlow sends when it abandons: its locks are never changed, so they are of revision 0.
-      await expect(witness.multi([op.delete(lock, { version: 0 })])).rejects.toBeInstanceOf(BadVersion)
+      await expect(observer.multi([op.delete(lock, { version: 0 })])).rejects.toBeInstanceOf(BadVersion)
       await claim.consume()
     })
   })
 
   describe('a posting of TaskFlow', () => {
     test('comes back from us as it was written, but for our own fields', async () => {
-      const at = await scene()
+      const at = await setup()
       const { service, board } = await at.both('TaskFlow')
       const details = '{"id": 12345678901234567890, "ratio": 2.0, "small": 1e-07, "text": "ü\\u2028", "none": null}'
       const uuid = '0a1b2c3d-4e5f-4a6b-8c7d-0123456789ab'
@@ -298,7 +298,7 @@ describe.skipIf(!zookeeperHosts || taskflowLeftOut)('a board shared with TaskFlo
     })
 
     test('that names one of our flows is run by our conductors; one that does not is left to TaskFlow', async () => {
-      const { service, board } = await (await scene()).both('TaskFlow')
+      const { service, board } = await (await setup()).both('TaskFlow')
       const said: string[] = []
       const say = task('say', { requires: ['text'], execute: async ({ text }: { text: string }) => said.push(text) })
       const flow = linear('say', input<{ text: string }>(), say)
@@ -318,7 +318,7 @@ describe.skipIf(!zookeeperHosts || taskflowLeftOut)('a board shared with TaskFlo
     })
 
     test('that makes no sense here is left alone, and said once', async () => {
-      const at = await scene()
+      const at = await setup()
       const { service, board } = await at.both('TaskFlow')
       const uuid = '0a1b2c3d-4e5f-4a6b-8c7d-0123456789ab'
       const failed = nextEvent(board, 'error')
@@ -330,7 +330,7 @@ describe.skipIf(!zookeeperHosts || taskflowLeftOut)('a board shared with TaskFlo
   })
 
   test('conductors of both sides run each its own flows', async () => {
-    const { service, board } = await (await scene()).both('we')
+    const { service, board } = await (await setup()).both('we')
     const said: string[] = []
     const say = task('say', { requires: ['text'], execute: async ({ text }: { text: string }) => said.push(text) })
     const flow = linear('say', input<{ text: string }>(), say)
@@ -349,7 +349,7 @@ describe.skipIf(!zookeeperHosts || taskflowLeftOut)('a board shared with TaskFlo
 
   describe('what is ours alone', () => {
     test('keys, resources and delays are refused when a job is posted, and so is what JSON does not hold', async () => {
-      const { board } = await (await scene()).both('TaskFlow')
+      const { board } = await (await setup()).both('TaskFlow')
       for (const asked of [{ key: 'k' }, { resources: { shared: ['r'] } }, { delay: 1 }]) {
         expect(await rejectionOf(board.post('flow', {}, asked))).toBeInstanceOf(UnsupportedCapability)
       }
@@ -363,7 +363,7 @@ describe.skipIf(!zookeeperHosts || taskflowLeftOut)('a board shared with TaskFlo
     })
 
     test('the trash: what we trash is under the path, whole, and comes back to TaskFlow when it is restored', async () => {
-      const at = await scene()
+      const at = await setup()
       const { service, board } = await at.both('TaskFlow')
       await at.place.putRaw(
         Buffer.from('{"uuid": "0a1b2c3d-4e5f-4a6b-8c7d-0123456789ab", "name": "raw", "details": {"ratio": 2.0}}'),
@@ -382,7 +382,7 @@ describe.skipIf(!zookeeperHosts || taskflowLeftOut)('a board shared with TaskFlo
     })
 
     test('the gate and cancel requests: those of us keep to them, TaskFlow knows of neither', async () => {
-      const { service, board } = await (await scene()).both('TaskFlow')
+      const { service, board } = await (await setup()).both('TaskFlow')
       const uuid = await service.post('theirs')
       const job = await board.find(uuid)
       await board.pause()
@@ -405,7 +405,7 @@ describe.skipIf(!zookeeperHosts || taskflowLeftOut)('a board shared with TaskFlo
     })
 
     test('participants: each side shows its own', async () => {
-      const { service, board } = await (await scene()).both('TaskFlow')
+      const { service, board } = await (await setup()).both('TaskFlow')
       await using _entity = await board.registerEntity({ kind: 'conductor', name: 'ours', metadata: { flows: ['x'] } })
       expect(await board.entities('conductor')).toMatchObject([{ name: 'ours', metadata: { flows: ['x'] } }])
       expect(await service.jobs()).toEqual([])
@@ -416,39 +416,39 @@ describe.skipIf(!zookeeperHosts || taskflowLeftOut)('a board shared with TaskFlo
     const FOLDERS = ['.cancel', '.entities', '.gate', '.keys', '.permits', '.trash']
 
     test('that TaskFlow made becomes a board for good, whole, whichever process opens it first or at the same time', async () => {
-      const at = await scene()
+      const at = await setup()
       await at.service()
       const boards = await Promise.all(Array.from({ length: 4 }, () => at.board()))
       expect(boards.map(({ shared }) => shared)).toEqual([true, true, true, true])
-      const { witness, path } = at.place
-      expect((await witness.getChildren(path)).names.sort()).toEqual(FOLDERS)
+      const { observer, path } = at.place
+      expect((await observer.getChildren(path)).names.sort()).toEqual(FOLDERS)
       expect(JSON.parse(await at.text(''))).toEqual({ format: 1, encoding: 'json', shared: true })
     })
 
     test('is made whole by the next one when the first died in the middle', async () => {
-      const at = await scene()
+      const at = await setup()
       const service = await at.service()
-      const { witness, path } = at.place
-      for (const folder of ['.trash', '.gate']) await witness.create(`${path}/${folder}`, null)
+      const { observer, path } = at.place
+      for (const folder of ['.trash', '.gate']) await observer.create(`${path}/${folder}`, null)
       const board = await at.board()
-      expect((await witness.getChildren(path)).names.sort()).toEqual(FOLDERS)
+      expect((await observer.getChildren(path)).names.sort()).toEqual(FOLDERS)
       expect(board.paused).toBe(false)
       await (await board.claim(await board.find(await service.post('theirs')))).consume()
     })
 
     test('is left as it is by those who only look, until there is a job', async () => {
-      const at = await scene()
+      const at = await setup()
       const service = await at.service()
       expect(await rejectionOf(at.board({ create: false }))).toBeInstanceOf(NotFound)
-      expect((await at.place.witness.getChildren(at.place.path)).names).toEqual([])
+      expect((await at.place.observer.getChildren(at.place.path)).names).toEqual([])
       const uuid = await service.post('theirs')
       expect((await (await at.board({ create: false })).find(uuid)).name).toBe('theirs')
     })
 
     test('that holds what is not of a board is no board', async () => {
-      const at = await scene()
-      const { witness, path } = at.place
-      await witness.mkdirp(`${path}/jobs`)
+      const at = await setup()
+      const { observer, path } = at.place
+      await observer.mkdirp(`${path}/jobs`)
       const failure = await rejectionOf(at.board())
       expect(failure).toBeInstanceOf(IncompatibleVersion)
       expect(String(failure)).toMatch(/holds jobs/)
@@ -456,14 +456,14 @@ describe.skipIf(!zookeeperHosts || taskflowLeftOut)('a board shared with TaskFlo
     })
 
     test('is not opened in another encoding than it has', async () => {
-      const shared = await scene()
+      const shared = await setup()
       await shared.service()
       expect(await rejectionOf(shared.board({ parameters: '?encoding=msgpack' }))).toBeInstanceOf(IncompatibleVersion)
       await shared.board()
       const failure = await rejectionOf(shared.board({ parameters: '?encoding=msgpack' }))
       expect(failure).toBeInstanceOf(IncompatibleVersion)
       expect(String(failure)).toMatch(/is shared with TaskFlow: its encoding is json/)
-      const ours = await scene()
+      const ours = await setup()
       expect((await ours.board({ parameters: '?encoding=msgpack' })).shared).toBe(false)
       expect(await rejectionOf(ours.board({ parameters: '?encoding=json' }))).toBeInstanceOf(IncompatibleVersion)
       expect(await rejectionOf(ours.board({ parameters: '?encoding=xml' }))).toBeInstanceOf(InvalidArgument)

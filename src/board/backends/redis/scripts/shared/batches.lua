@@ -77,8 +77,8 @@ local function postCallback(uuid, batch)
   local name = uuid .. (batch.failed > 0 and ':failed' or ':done')
   local callback = get(BATCHES, name)
   if not callback then return end
-  local place, delay, gaps, from = string.match(callback, '^(%d):([^:]*):(%w*):()')
-  if not place then
+  local priority, delay, gaps, from = string.match(callback, '^(%d):([^:]*):(%w*):()')
+  if not priority then
     fault('the field ' .. name .. ' of ' .. BATCHES .. ' was not valid; that callback is not posted')
     return
   end
@@ -92,7 +92,7 @@ local function postCallback(uuid, batch)
     at = from + offset
   end
   parts[#parts + 1] = string.sub(callback, at)
-  addJob(tonumber(place), table.concat(parts), job, nil, tonumber(delay))
+  addJob(tonumber(priority), table.concat(parts), job, nil, tonumber(delay))
 end
 
 -- Ends the batch if it is sealed and no job of it is open; writes its state.

@@ -24,9 +24,9 @@ local function beginDelay(id, due)
 end
 
 -- Returns the part of a log entry that says where the job is in the queue: its rank and due time. Default values are left out.
-local function placeText(place, due)
-  if due ~= '0' then return ':' .. place .. ':' .. due end
-  return tonumber(place) == 2 and '' or ':' .. place
+local function placeText(priority, due)
+  if due ~= '0' then return ':' .. priority .. ':' .. due end
+  return tonumber(priority) == 2 and '' or ':' .. priority
 end
 
 local function cancelJob(id, request)
@@ -53,9 +53,9 @@ local function isWaiting(id) return isAnyWaiting() and has(WAITS, id) end
 local addedCounts, added = {}, {}
 
 -- Makes the job wait for the others, which are on the board.
-local function beginWait(id, place, due, others)
+local function beginWait(id, priority, due, others)
   hasWaits = true
-  put(WAITS, id, place .. ':' .. due .. ':' .. table.concat(others, ';') .. ';')
+  put(WAITS, id, priority .. ':' .. due .. ':' .. table.concat(others, ';') .. ';')
   beginDelay(id, 'inf')
   for _, word in ipairs(others) do
     local other = string.sub(word, 2)
@@ -67,9 +67,9 @@ local function beginWait(id, place, due, others)
 end
 
 -- Changes the rank and the due time that a waiting job will have when it waits no more.
-local function moveWait(id, place, due)
+local function moveWait(id, priority, due)
   local others = string.match(get(WAITS, id) or '', '^%d:%d+:(.*)$')
-  if others then put(WAITS, id, place .. ':' .. due .. ':' .. others) end
+  if others then put(WAITS, id, priority .. ':' .. due .. ':' .. others) end
 end
 
 -- Removes the dependencies of a job that leaves the board while it waits for others.
@@ -94,11 +94,11 @@ local function findGone(others)
 end
 
 -- Makes a job claimable that does not wait for other jobs any more, when its delay is over.
-local function makeReady(id, place, due)
+local function makeReady(id, priority, due)
   put(WAITS, id, false)
   if has(CANCELS, id) or tonumber(due) <= now then due = '0' end
   if due == '0' then endDelay(id) else beginDelay(id, due) end
-  logChange('R' .. id .. placeText(place, due))
+  logChange('R' .. id .. placeText(priority, due))
 end
 
 -- The jobs that this script has cancelled because a job on which they depend is in the trash. The client then ends the jobs among them that
@@ -110,8 +110,8 @@ local doomed = {}
 local function endDependency(id, other, request)
   local wait = get(WAITS, id)
   if not wait then return end
-  local place, due, others = string.match(wait, '^(%d):(%d+):(.*)$')
-  if not place then
+  local priority, due, others = string.match(wait, '^(%d):(%d+):(.*)$')
+  if not priority then
     fault('the field ' .. id .. ' of ' .. WAITS .. ' was not valid; that job waits until it is cancelled')
     return
   end
@@ -123,8 +123,8 @@ local function endDependency(id, other, request)
   if not from then from, to = string.find(others, '~' .. other .. ';', 1, true) end
   if not from then return end
   others = string.sub(others, 1, from - 1) .. string.sub(others, to + 1)
-  if others == '' then return makeReady(id, place, due) end
-  put(WAITS, id, place .. ':' .. due .. ':' .. others)
+  if others == '' then return makeReady(id, priority, due) end
+  put(WAITS, id, priority .. ':' .. due .. ':' .. others)
 end
 
 -- The number of dependents that this script has released or cancelled.

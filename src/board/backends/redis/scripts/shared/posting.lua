@@ -7,35 +7,35 @@ local function nextSequence()
   return sequence
 end
 
--- Adds a job to the claim order: jobs of a lower place, which is the rank of their priority, come first, then jobs with a lower number.
-local function placeInOrder(id, place, number)
-  rank(ORDER, id, whole(place * 2 ^ 50 + number - 1577836800000000))
+-- Adds a job to the claim order: jobs with a lower rank of their priority come first, then jobs with a lower number. priority: that rank.
+local function placeInOrder(id, priority, number)
+  rank(ORDER, id, whole(priority * 2 ^ 50 + number - 1577836800000000))
 end
 
--- Moves a job to another place of the claim order. Within the place it keeps the order of its post.
-local function moveInOrder(id, place)
+-- Moves a job to another priority in the claim order. Within it the job keeps the order of its post.
+local function moveInOrder(id, priority)
   local score = scored[ORDER][id]
   if score == nil then score = call('ZSCORE', ORDER, id) end
   score = tonumber(score or nil) or nextSequence() - 1577836800000000
-  rank(ORDER, id, whole(place * 2 ^ 50 + score % 2 ^ 50))
+  rank(ORDER, id, whole(priority * 2 ^ 50 + score % 2 ^ 50))
 end
 
 -- Adds a job. Returns the answer of the step: true and the id of the job.
-local function addJob(place, posting, uuid, key, delay, others, window)
+local function addJob(priority, posting, uuid, key, delay, others, window)
   local number = nextSequence()
   local id = 'job' .. whole(number)
   put(JOBS, id, posting)
   putRow(id, { revision = 0, posted = now, written = now, owner = '', more = '' })
-  placeInOrder(id, place, number)
+  placeInOrder(id, priority, number)
   rank(UUIDS, uuid .. ':' .. id, 0)
   if key then takeKey(key, id, uuid, window) end
   local due = delay and whole(now + delay) or '0'
   if others and #others > 0 then
-    beginWait(id, place, due, others)
+    beginWait(id, priority, due, others)
     due = 'Infinity'
   elseif delay then
     beginDelay(id, due)
   end
-  logChange('P' .. id .. placeText(place, due))
+  logChange('P' .. id .. placeText(priority, due))
   return { true, id }
 end

@@ -32,7 +32,7 @@ local function noteEnd(id, uuid, record, keep, request)
   endMember(id, request ~= nil)
 end
 
-function steps.post(place, bytes, uuid, key, delay, others, batch, member, window)
+function steps.post(priority, bytes, uuid, key, delay, others, batch, member, window)
   local gone = others and findGone(others)
   if gone then return { false, 'dependency', gone } end
   local why, reason
@@ -40,13 +40,13 @@ function steps.post(place, bytes, uuid, key, delay, others, batch, member, windo
   if why then return { false, 'batch', why, reason } end
   local holder, ended = holderOf(key)
   if holder then return { false, 'key', holder, ended } end
-  local answer = addJob(place, ARGV[bytes], uuid, key, delay, others, window)
+  local answer = addJob(priority, ARGV[bytes], uuid, key, delay, others, window)
   if batch then addMember(batch, uuid, answer[2]) end
   return answer
 end
 
 -- Replaces the posting of an unclaimed job by a newer posting with the same key.
-function steps.replace(id, revision, place, bytes, key, delay, window)
+function steps.replace(id, revision, priority, bytes, key, delay, window)
   local row = rowOf(id)
   if not row or not has(JOBS, id) then return { false, 'gone' } end
   local holder, uuid = jobOf(key)
@@ -54,18 +54,18 @@ function steps.replace(id, revision, place, bytes, key, delay, window)
   put(JOBS, id, ARGV[bytes])
   row.revision, row.written = revision + 1, now
   putRow(id, row)
-  moveInOrder(id, place)
+  moveInOrder(id, priority)
   takeKey(key, id, uuid, window)
   local due = delay and whole(now + delay) or '0'
   if isWaiting(id) then
-    moveWait(id, place, due)
+    moveWait(id, priority, due)
     due = 'Infinity'
   elseif delay then
     beginDelay(id, due)
   else
     endDelay(id)
   end
-  logChange('U' .. id .. placeText(place, due))
+  logChange('U' .. id .. placeText(priority, due))
   return { true, row.revision }
 end
 
@@ -195,7 +195,7 @@ local function removeFromTrash(id)
   rank(TRASHED, id, false)
 end
 
-function steps.restore(id, place, bytes, uuid, key, others, batch, window)
+function steps.restore(id, priority, bytes, uuid, key, others, batch, window)
   if not has(TRASH, id) then return { false, 'gone' } end
   local gone = others and findGone(others)
   if gone then return { false, 'dependency', gone } end
@@ -204,7 +204,7 @@ function steps.restore(id, place, bytes, uuid, key, others, batch, window)
   if holder and ended ~= id then return { false, 'key' } end
   if batch and isRestoredTwice(batch, uuid, id) then return { false, 'duplicate' } end
   removeFromTrash(id)
-  local answer = addJob(place, ARGV[bytes], uuid, key, nil, others, window)
+  local answer = addJob(priority, ARGV[bytes], uuid, key, nil, others, window)
   if batch then restoreMember(batch, uuid, id, answer[2]) end
   return answer
 end
@@ -229,7 +229,7 @@ function steps.unregister(field, instance)
 end
 
 -- Repairs a job whose posting was removed or added by hand.
-function steps.mend(id)
+function steps.repair(id)
   local row, posting = rowOf(id), has(JOBS, id)
   if row and not posting then
     removeJob(id, row)
@@ -252,7 +252,7 @@ function steps.finish()
   return { true, forgetBatches() or isMore }
 end
 
--- The names of the records that this batch of steps has changed.
+-- The names of the records that this group of steps has changed.
 local changedRecords = {}
 
 -- Returns the next revision of a record. It is at least the clock, so that a server that has lost data assigns none twice.
@@ -266,14 +266,14 @@ end
 
 local function unlessEmpty(word) return word ~= '' and word or nil end
 
--- Parses the posts of a write: nine words for each job (place, length, uuid, key, delay, batch, the job of the batch on whose behalf it is
+-- Parses the posts of a write: nine words for each job (priority, length, uuid, key, delay, batch, the job of the batch on whose behalf it is
 -- posted, window, number of dependencies), and a word for each dependency; words are empty where there is nothing.
 local function postsIn(words)
   local posts, at = {}, 1
   while at <= #words do
     local count = tonumber(words[at + 8])
     posts[#posts + 1] = {
-      place = tonumber(words[at]), length = tonumber(words[at + 1]), uuid = words[at + 2], key = unlessEmpty(words[at + 3]),
+      priority = tonumber(words[at]), length = tonumber(words[at + 1]), uuid = words[at + 2], key = unlessEmpty(words[at + 3]),
       delay = tonumber(words[at + 4]), batch = unlessEmpty(words[at + 5]), member = unlessEmpty(words[at + 6]),
       window = tonumber(words[at + 7]), others = { unpack(words, at + 9, at + 8 + count) },
     }
@@ -319,21 +319,21 @@ function steps.write(names, revisions, lengths, posts, bytes)
     from = from + length
     return string.sub(values, from - length, from - 1)
   end
-  local made, ids = {}, {}
+  local newRevisions, ids = {}, {}
   for at, name in ipairs(names) do
     if lengths[at] == '' then
-      made[at] = ''
+      newRevisions[at] = ''
       put(RECORDS, name, false)
     else
-      made[at] = nextRevision()
-      put(RECORDS, name, made[at] .. ':' .. take(tonumber(lengths[at])))
+      newRevisions[at] = nextRevision()
+      put(RECORDS, name, newRevisions[at] .. ':' .. take(tonumber(lengths[at])))
     end
   end
   for _, post in ipairs(posts) do
-    ids[#ids + 1] = addJob(post.place, take(post.length), post.uuid, post.key, post.delay, post.others, post.window)[2]
+    ids[#ids + 1] = addJob(post.priority, take(post.length), post.uuid, post.key, post.delay, post.others, post.window)[2]
     if post.batch then addMember(post.batch, post.uuid, ids[#ids]) end
   end
   limitsChanged(names)
   for _, name in ipairs(names) do changedRecords[#changedRecords + 1] = name end
-  return { true, made, ids }
+  return { true, newRevisions, ids }
 end

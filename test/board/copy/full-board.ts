@@ -52,7 +52,7 @@ export async function picture({ board, backend }: BoardSide): Promise<object> {
   for await (const { posting, who, at, reason, failure } of backend.trash.list())
     trash.push({ posting, who, at, reason, failure })
   const batches: object[] = []
-  for (const { uuid, bytes, ...numbers } of (await backend.batches?.list({ limit: 100 })) ?? [])
+  for (const { uuid, bytes, ...numbers } of await backend.batches.list({ limit: 100 }))
     batches.push({ uuid, bytes: Buffer.from(bytes).toString('hex'), ...numbers })
   const history = await backend.history.newest({ limit: 100 })
   const uses = (await backend.limits.use()).map(({ key }) => key)

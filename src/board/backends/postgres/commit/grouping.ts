@@ -3,8 +3,8 @@ import type { CommitResult } from '../../../../core/async/group-commit.ts'
 import { JobboardError } from '../../../../core/errors.ts'
 import type { Posting } from '../../../model/posting.ts'
 
-/** Limits of one transaction, so that the next batch does not wait long. */
-export const MAX_BATCH = { items: 500, bytes: 2 * 1_024 * 1_024 }
+/** Limits of one transaction, so that the next group does not wait long. */
+export const MAX_GROUP = { items: 500, bytes: 2 * 1_024 * 1_024 }
 
 /** A request with its encoded posting, or the part of it that changes. */
 export interface Encoded<T> {
@@ -17,19 +17,19 @@ export function joinBytes(items: readonly { readonly bytes: Uint8Array }[]): [Bu
   return [Buffer.concat(items.map(({ bytes }) => bytes)), items.map(({ bytes }) => bytes.length)]
 }
 
-/** Sends a batch. If the server refuses it as a whole, sends each item alone, so that each has its own answer. */
+/** Sends a group. If the server refuses it as a whole, sends each item alone, so that each has its own answer. */
 export async function retryEachAlone<T, R>(
-  batch: readonly T[],
+  group: readonly T[],
   work: (some: readonly T[]) => Promise<CommitResult<R>[]>,
 ): Promise<CommitResult<R>[]> {
   try {
-    return await work(batch)
+    return await work(group)
   } catch (error) {
     const refused = error instanceof JobboardError && error.code === 'JOBBOARD_POSTGRES'
-    if (!refused || batch.length === 1) return batch.map(() => ({ error }))
+    if (!refused || group.length === 1) return group.map(() => ({ error }))
   }
   const outcomes: CommitResult<R>[] = []
-  for (const item of batch) outcomes.push(...(await work([item]).catch((error) => [{ error }])))
+  for (const item of group) outcomes.push(...(await work([item]).catch((error) => [{ error }])))
   return outcomes
 }
 
@@ -39,8 +39,8 @@ export function toJobName({ uuid, name }: Posting): string {
 }
 
 /** Returns the name of an operation on several jobs for messages. */
-export function describeBatch(verb: string, batch: readonly Encoded<{ readonly posting: Posting }>[]): string {
-  const [first] = batch
-  const others = batch.length > 1 ? ` and ${batch.length - 1} more` : ''
+export function describeGroup(verb: string, group: readonly Encoded<{ readonly posting: Posting }>[]): string {
+  const [first] = group
+  const others = group.length > 1 ? ` and ${group.length - 1} more` : ''
   return `${verb} of ${first ? toJobName(first.request.posting) : 'nothing'}${others}`
 }

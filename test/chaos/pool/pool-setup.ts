@@ -30,14 +30,14 @@ interface Member {
   readonly process: NodeProcess
 }
 
-export class PoolScene implements AsyncDisposable {
+export class PoolSetup implements AsyncDisposable {
   readonly faults: Partial<Record<Fault, number>> = {}
   /** The children that were killed by a fault, each with its process id and its start. */
   readonly killed = new Set<string>()
   /** The number of children that lived when the session of their stopped conductor was over. */
   aliveAtExpiry = 0
   readonly #at: { readonly server: ZooKeeperServer; readonly folder: string }
-  readonly #witness: ZooKeeper
+  readonly #observer: ZooKeeper
   /** What is waited for on the board: whether a conductor is shown there. */
   readonly #awaited = new Map<string, { readonly isShown: boolean; readonly resolve: () => void }>()
   #members: Member[] = []
@@ -45,13 +45,13 @@ export class PoolScene implements AsyncDisposable {
 
   constructor(at: { readonly server: ZooKeeperServer; readonly folder: string }) {
     this.#at = at
-    this.#witness = new ZooKeeper({ hosts: at.server.hosts, tick: '500ms' })
+    this.#observer = new ZooKeeper({ hosts: at.server.hosts, tick: '500ms' })
   }
 
   async open(conductors: number): Promise<void> {
-    await this.#witness.connect()
+    await this.#observer.connect()
     const look = () => void this.#look()
-    await this.#witness.watch(PATH, { mode: 'recursive' }, { events: look, gap: look })
+    await this.#observer.watch(PATH, { mode: 'recursive' }, { events: look, gap: look })
     this.#members = await Promise.all(Array.from({ length: conductors }, () => this.#start()))
   }
 
@@ -88,7 +88,7 @@ export class PoolScene implements AsyncDisposable {
     for (const { process } of this.#members) process.signal('SIGCONT')
     await Promise.all(this.#members.map(({ process }) => process[Symbol.asyncDispose]()))
     await Promise.all(this.#members.map(({ proxy }) => proxy.close()))
-    await this.#witness.close()
+    await this.#observer.close()
   }
 
   async #start(): Promise<Member> {
@@ -177,7 +177,7 @@ export class PoolScene implements AsyncDisposable {
   async #look(): Promise<void> {
     for (const [name, { isShown, resolve }] of this.#awaited) {
       const path = `${PATH}/.entities/conductor/${encodeURIComponent(name)}`
-      const found = await this.#witness.exists(path).catch(() => 'unknown' as const)
+      const found = await this.#observer.exists(path).catch(() => 'unknown' as const)
       if (found !== 'unknown' && (found !== undefined && found !== null) === isShown) resolve()
     }
   }

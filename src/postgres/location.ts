@@ -49,8 +49,8 @@ export function parsePostgresLocation(uri: ResourceUri, own: readonly string[] =
 
 /** Reads the TLS mode from the URI, else from the environment, as `libpq` does. */
 function readSslMode({ parameters }: ResourceUri): { readonly sslmode: string; readonly from: string } {
-  const given = parameters.get('sslmode')
-  if (given !== undefined) return { sslmode: given, from: 'sslmode' }
+  const mode = parameters.get('sslmode')
+  if (mode !== undefined) return { sslmode: mode, from: 'sslmode' }
   // An empty variable counts as not set.
   return { sslmode: process.env['PGSSLMODE'] || 'disable', from: 'PGSSLMODE (of the environment)' }
 }

@@ -1,22 +1,20 @@
 /**
- * Keeps the entries of jobs that run in other processes up to date, for callers that hold a `Job`: its run, its attempts, and
+ * The postings of jobs that run in other processes, kept current for callers that hold a `Job`: its run, its attempts, and
  * the last attempt of a trashed job. A claim changes the posting, and a view does not read postings of claimed jobs, because
  * most of them end before a caller reads them.
  *
  * Only jobs that this process references as a `Job` cost a read, and only if they are still claimed a moment later; one read
- * covers all of them. A process without such references reads nothing.
+ * covers all of them. A process without such references reads nothing. (`job-follower.ts` keeps the state of single jobs current.)
  */
 import { createDeferred } from '../../core/async/abort.ts'
 import type { Backend, StoredJob } from '../contract/index.ts'
 import { isHeld, type JobEntry } from '../model/entry.ts'
+import { MAX_BATCH, MAX_BATCH_BYTES } from './content-reader.ts'
 
 /** The time for which a job must be claimed before its posting is read. */
 const READ_DELAY_MS = 50
-/** The limits of one read: the number of postings, and their total size in bytes. */
-const BATCH = 512
-const BATCH_BYTES = 4 * 1_024 * 1_024
 
-export interface FollowedJobsOptions {
+export interface ClaimedPostingsOptions {
   readonly backend: Pick<Backend, 'jobs' | 'trash'>
   /** The signal that ends the background work. */
   readonly signal: AbortSignal
@@ -24,17 +22,17 @@ export interface FollowedJobsOptions {
   readonly updated: (entry: JobEntry) => void
 }
 
-export class FollowedJobs {
-  readonly #options: FollowedJobsOptions
+export class ClaimedPostings {
+  readonly #options: ClaimedPostingsOptions
   readonly #claimed = new Set<JobEntry>()
   #timer: NodeJS.Timeout | undefined
 
-  constructor(options: FollowedJobsOptions) {
+  constructor(options: ClaimedPostingsOptions) {
     this.#options = options
   }
 
   /** Notes that the job was claimed. The postings of this process' own claims are known without a read. */
-  claimed(entry: JobEntry): void {
+  noteClaim(entry: JobEntry): void {
     if (entry.isReserved || !isHeld(entry) || this.#options.signal.aborted) return
     this.#claimed.add(entry)
     this.#timer ??= setTimeout(() => this.#look(), READ_DELAY_MS).unref()
@@ -44,7 +42,7 @@ export class FollowedJobs {
   async read(entries: Iterable<JobEntry>): Promise<void> {
     const claimed = [...entries].filter(isClaimed)
     for (let from = 0; from < claimed.length; ) {
-      const part = claimed.slice(from, from + countBatch(claimed.slice(from, from + BATCH)))
+      const part = claimed.slice(from, from + countBatch(claimed.slice(from, from + MAX_BATCH)))
       from += part.length
       const batch = part.map((entry) => ({ entry, changes: entry.changeCount }))
       const contents = await this.#options.backend.jobs.read(batch.map(({ entry }) => entry.id ?? ''))
@@ -61,7 +59,7 @@ export class FollowedJobs {
    * Resolves the wait for the job's end. For a job that another process has trashed, its trash entry with the last attempt is read
    * first; if that fails, the wait is resolved without it.
    */
-  ended(entry: JobEntry, end: 'COMPLETE' | 'TRASHED'): void {
+  settleEnd(entry: JobEntry, end: 'COMPLETE' | 'TRASHED'): void {
     if (end === 'TRASHED' && !entry.settledPosting && entry.id !== undefined && isHeld(entry)) {
       entry.endDeferred ??= createDeferred()
       void this.#lookInTrash(entry, entry.id)
@@ -99,7 +97,7 @@ function countBatch(entries: readonly JobEntry[]): number {
   let bytes = 0
   const tooMany = entries.findIndex(({ stored }, index) => {
     bytes += stored?.bytes ?? 0
-    return index > 0 && bytes > BATCH_BYTES
+    return index > 0 && bytes > MAX_BATCH_BYTES
   })
   return tooMany === -1 ? entries.length : tooMany
 }

@@ -66,13 +66,13 @@ test('cron expressions have the times of croner', async () => {
         const domAndDow = date.startsWith('*') || weekday.startsWith('*')
         const options = { paused: true, timezone: zone, fixedTimeRule: 'no-wildcard', domAndDow } as const
         const rule = await attempt(() => toOccurrences({ cron, zone }, { now: from }))
-        const witness = await attempt(() => new Cron(cron, options))
-        if (!rule || !witness) return
+        const observer = await attempt(() => new Cron(cron, options))
+        if (!rule || !observer) return
         compared += 1
         const expected = walk(
           {
-            next: (after) => witness.nextRun(new Date(after))?.getTime(),
-            last: (until) => witness.previousRuns(1, new Date(until + 1_000))[0]?.getTime(),
+            next: (after) => observer.nextRun(new Date(after))?.getTime(),
+            last: (until) => observer.previousRuns(1, new Date(until + 1_000))[0]?.getTime(),
           },
           from,
         )
@@ -132,15 +132,15 @@ variant(
         const start = '2023-03-15T09:30:00'
         const rule = await attempt(() => toOccurrences({ rrule, zone, start }, { now: from }))
         const rruleString = `DTSTART;TZID=${zone}:20230315T093000\nRRULE:${rrule}`
-        const witness = await attempt(
+        const observer = await attempt(
           () => new RRuleTemporal({ rruleString, strict: true, cache: false, maxIterations: 5_000 }),
         )
-        if (!rule || !witness) return
+        if (!rule || !observer) return
         const expected = await attempt(() =>
           walk(
             {
-              next: (after) => witness.next(new Date(after))?.epochMilliseconds,
-              last: (until) => witness.previous(new Date(until), true)?.epochMilliseconds,
+              next: (after) => observer.next(new Date(after))?.epochMilliseconds,
+              last: (until) => observer.previous(new Date(until), true)?.epochMilliseconds,
             },
             from,
           ),

@@ -6,7 +6,7 @@ import { monotonic } from '../../../core/time.ts'
 /** The pause after a read, as a multiple of the time that the read took: so a server spends at most a tenth of its time on it. */
 const PAUSE_FACTOR = 10
 
-export class Paced<T> {
+export class ThrottledRead<T> {
   readonly #read: () => Promise<T>
   readonly #minPeriodMs: number
   readonly #now: () => number

@@ -36,7 +36,7 @@ export class ProxiedRedisBoard implements AsyncDisposable {
 
   /** How many batches of the board Redis has done. */
   async #done(owner: string): Promise<number> {
-    return Number(await this.place.witness.hget(this.place.key(`owner:${owner}`), 'number'))
+    return Number(await this.place.observer.hget(this.place.key(`owner:${owner}`), 'number'))
   }
 
   /** Starts the operation, whose answer gets lost, and resolves when the server has done it. */

@@ -1,7 +1,17 @@
 /** The state of a board as plain data. */
-import type { BoardPause, JobBoard, LimitKeyUse, LimitView, Priority, SessionState } from '../../board/index.ts'
-import { type ConductorView, conductorView, type JobView } from '../../views/index.ts'
-import { PRIORITY_CHOICES } from '../input/choices.ts'
+import {
+  type BoardPause,
+  type JobBoard,
+  type LimitKeyUse,
+  type LimitView,
+  PRIORITIES,
+  type Priority,
+  type SessionState,
+} from '../board/index.ts'
+import { boardInternals } from '../board/internal.ts'
+import { defined } from '../core/options.ts'
+import { type ConductorView, conductorViews, countSlots, type Slots } from './conductor-view.ts'
+import type { JobView } from './job-view.ts'
 import { LiveJobs } from './live-jobs.ts'
 
 export interface JobCount {
@@ -19,8 +29,7 @@ export interface InfoView {
   readonly jobs: JobCount & { readonly byPriority: Readonly<Record<Priority, JobCount>> }
   readonly trashed: number
   readonly conductors: readonly ConductorView[]
-  /** The slots of all conductors that report them. */
-  readonly slots: { readonly busy: number; readonly all: number }
+  readonly slots: Slots
   /** The jobs that have been running longest, the longest first. */
   readonly running: readonly RunningView[]
   /** The limits that are set; undefined where none is. */
@@ -30,9 +39,9 @@ export interface InfoView {
 export interface LimitsView {
   /** The number of keys and patterns for which something is set. */
   readonly set: number
-  /** The keys and patterns of which no job starts, because they are held or permit 0 jobs. */
+  /** The keys and patterns whose jobs do not start, because they are held or permit 0 jobs. */
   readonly stopped: readonly string[]
-  /** The keys of which all slots are taken, or no token is left. */
+  /** The keys whose slots are all taken, or which have no token left. */
   readonly full: readonly string[]
 }
 
@@ -41,7 +50,7 @@ export type RunningView = Pick<JobView, 'uuid' | 'name' | 'owner'> & { readonly 
 /** The maximum number of running jobs in the view. */
 const MAX_RUNNING_SHOWN = 10
 
-/** Reads a board repeatedly. Reads the trash, which costs most, only if it may have changed. */
+/** Reads a board repeatedly. Counts the trash only if it may have changed: on a ZooKeeper board that lists all of it. */
 export class InfoReader implements Disposable {
   readonly #board: JobBoard
   readonly #unsubscribe: (() => void)[]
@@ -65,9 +74,8 @@ export class InfoReader implements Disposable {
   async read(): Promise<InfoView> {
     const board = this.#board
     const { jobs, running } = await countJobs(this.#live)
-    const conductors = (await board.entities('conductor')).map(conductorView)
+    const conductors = conductorViews(await board.entities('conductor'))
     const [limits, pause] = [await readLimits(board), await board.pauseOrigin()]
-    conductors.sort((a, b) => (a.name < b.name ? -1 : 1))
     return {
       board: board.uri,
       state: board.state,
@@ -76,10 +84,7 @@ export class InfoReader implements Disposable {
       jobs,
       trashed: await this.#countTrash(),
       conductors,
-      slots: {
-        busy: sum(conductors.map(({ running = 0 }) => running)),
-        all: sum(conductors.map(({ concurrency = 0 }) => concurrency)),
-      },
+      slots: countSlots(conductors),
       running,
       ...(limits ? { limits } : {}),
     }
@@ -89,10 +94,8 @@ export class InfoReader implements Disposable {
   async #countTrash(): Promise<number> {
     this.#looks += 1
     if (this.#trashed !== undefined && this.#looks % 30 !== 0) return this.#trashed
-    let count = 0
-    for await (const _ of this.#board.trashed()) count += 1
-    this.#trashed = count
-    return count
+    this.#trashed = await boardInternals(this.#board).countTrash()
+    return this.#trashed
   }
 }
 
@@ -114,7 +117,7 @@ async function readLimits(board: JobBoard): Promise<LimitsView | undefined> {
 }
 
 async function countJobs(live: LiveJobs): Promise<Pick<InfoView, 'jobs' | 'running'>> {
-  const byPriority = Object.fromEntries(PRIORITY_CHOICES.map((word) => [word, { unclaimed: 0, claimed: 0 }])) as Record<
+  const byPriority = Object.fromEntries(PRIORITIES.map((word) => [word, { unclaimed: 0, claimed: 0 }])) as Record<
     Priority,
     { unclaimed: number; claimed: number }
   >
@@ -122,19 +125,17 @@ async function countJobs(live: LiveJobs): Promise<Pick<InfoView, 'jobs' | 'runni
   for (const { view, since } of await live.read()) {
     const claimed = view.state === 'CLAIMED'
     byPriority[view.priority][claimed ? 'claimed' : 'unclaimed'] += 1
-    if (claimed) running.push(runningView(view, since))
+    const { uuid, name, owner } = view
+    if (claimed) running.push({ uuid, name, ...defined({ owner, since }) })
   }
-  running.sort((a, b) => (a.since?.getTime() ?? Infinity) - (b.since?.getTime() ?? Infinity))
   const counts = Object.values(byPriority)
-  const unclaimed = sum(counts.map((count) => count.unclaimed))
-  const claimed = sum(counts.map((count) => count.claimed))
-  return { jobs: { unclaimed, claimed, byPriority }, running: running.slice(0, MAX_RUNNING_SHOWN) }
+  const unclaimed = counts.reduce((sum, count) => sum + count.unclaimed, 0)
+  const claimed = counts.reduce((sum, count) => sum + count.claimed, 0)
+  return { jobs: { unclaimed, claimed, byPriority }, running: longestRunning(running) }
 }
 
-function runningView({ uuid, name, owner }: JobView, since: Date | undefined): RunningView {
-  return { uuid, name, ...(owner === undefined ? {} : { owner }), ...(since ? { since } : {}) }
-}
-
-function sum(numbers: readonly number[]): number {
-  return numbers.reduce((total, number) => total + number, 0)
+/** Returns the jobs that have been running longest, the longest first; at most ten. */
+export function longestRunning(running: readonly RunningView[]): RunningView[] {
+  const startOf = ({ since }: RunningView) => since?.getTime() ?? Number.MAX_VALUE
+  return running.toSorted((a, b) => startOf(a) - startOf(b)).slice(0, MAX_RUNNING_SHOWN)
 }

@@ -1,6 +1,6 @@
 /** Commands that let the jobs of a key start again, for people who copy them. */
-import type { LimitView } from '../../board/index.ts'
-import { shellWord } from '../output/render/text.ts'
+import type { LimitView } from '../board/index.ts'
+import { shellWord } from './output/render/text.ts'
 
 /** Returns the command that ends the hold of a key. */
 export function resumeCommand(key: string): string {

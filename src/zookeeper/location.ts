@@ -85,12 +85,12 @@ function parseMaxRequestBytes({ parameters, printable }: ResourceUri): { maxRequ
 
 function parseDurations(uri: ResourceUri): { sessionTimeout?: Duration; tick?: Duration } {
   const { printable } = uri
-  const given = (name: string) => {
+  const read = (name: string) => {
     const ms = readDurationParameter(uri, name)
     if (ms !== 0) return ms
     throw new InvalidArgument(`${printable}: ${name} must be longer than 0`)
   }
-  const [sessionTimeout, tick] = [given('sessionTimeout'), given('tick')]
+  const [sessionTimeout, tick] = [read('sessionTimeout'), read('tick')]
   if (tick !== undefined && tick > (sessionTimeout ?? DEFAULT_SESSION_TIMEOUT_MS)) {
     const most = sessionTimeout === undefined ? ` (${DEFAULT_SESSION_TIMEOUT_MS} ms by default)` : ''
     throw new InvalidArgument(

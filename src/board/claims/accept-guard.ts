@@ -11,7 +11,7 @@ import { parseAcceptResult } from './claim-options.ts'
 /** The maximum number of remembered jobs whose error was reported. */
 const MAX_REPORTED_JOBS = 1_000
 
-export class SafeAccept {
+export class AcceptGuard {
   readonly #onError: (error: Error) => void
   readonly #reported = new Set<string>()
   /** The dropped details of jobs whose whole posting was read, and not accepted by the function. */

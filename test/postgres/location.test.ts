@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { InvalidArgument } from '../../src/core/errors.ts'
 import { parseUri } from '../../src/core/uri.ts'
-import { parsePostgresLocation, poolSettings } from '../../src/postgres/place.ts'
+import { parsePostgresLocation, poolSettings } from '../../src/postgres/location.ts'
 
 const placeOf = (text: string) => parsePostgresLocation(parseUri(text, 'persistence'))
 

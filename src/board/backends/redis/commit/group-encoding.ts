@@ -1,9 +1,9 @@
-/** Encodes a batch of steps as arguments of the commit script, and describes its answer. */
+/** Encodes a group of steps as arguments of the commit script, and describes its answer. */
 import { encodePlain } from '../../../../core/codec.ts'
 import type { ScriptStep } from './steps.ts'
 
-/** The first part of the answer. After a refusal, `now` is the number of the batch that the owner's key holds. */
-export type BatchReply = readonly [
+/** The first part of the answer. After a refusal, `now` is the number of the group that the owner's key holds. */
+export type GroupReply = readonly [
   accepted: boolean,
   now: string,
   version: string,
@@ -17,7 +17,7 @@ export type BatchReply = readonly [
 ]
 
 /** The second part: for each step whether it was done, and its details. */
-export type BatchAnswers = readonly (readonly [done: boolean, ...details: unknown[]])[]
+export type GroupAnswers = readonly (readonly [done: boolean, ...details: unknown[]])[]
 
 /** The number of arguments of the script before the bytes of the steps; arguments are counted from 1. */
 const HEADER_ARGUMENTS = 4

@@ -2,8 +2,9 @@
  * Jobs of a board that is watched. A board does not read postings again after others' claims: it knows at once that a
  * job is claimed; the owner is read once for each claim, and the claim's start is the time when it was first seen.
  */
-import type { Job, JobBoard, JobsOptions } from '../../board/index.ts'
-import { type JobView, jobView } from '../../views/index.ts'
+import type { Job, JobBoard, JobsOptions } from '../board/index.ts'
+import { type JobView, jobView } from './job-view.ts'
+import { currentRun } from './open-job.ts'
 
 export interface LiveJob {
   readonly job: Job
@@ -50,7 +51,7 @@ export class LiveJobs {
     const view = jobView(job)
     if (!view) return undefined
     if (view.state === 'CLAIMED') {
-      const since = job.attempts.at(-1)?.at
+      const since = currentRun(job)?.at
       return { job, view, ...(since ? { since } : {}) }
     }
     if (job.state !== 'CLAIMED') return { job, view }

@@ -1,12 +1,14 @@
 /** The status of a job as plain JSON data, without redacted values. */
-import type { Attempt } from '../../board/index.ts'
-import type { Tracked } from '../../conductor/index.ts'
-import { jsonable, toJson } from '../../core/json.ts'
-import { defined } from '../../core/options.ts'
-import type { Redactor } from '../../core/redaction.ts'
-import { shortenText } from '../../core/texts.ts'
-import type { SavedCheckpoint } from '../../persistence/index.ts'
-import { type CancellationView, cancellationView, type FailureView, failureView } from '../../views/index.ts'
+import type { Attempt } from '../board/index.ts'
+import type { Tracked } from '../conductor/index.ts'
+import { jsonable, toJson } from '../core/json.ts'
+import { defined } from '../core/options.ts'
+import type { Redactor } from '../core/redaction.ts'
+import { shortenText } from '../core/texts.ts'
+import type { SavedCheckpoint } from '../persistence/index.ts'
+import { type CancellationView, cancellationView } from './job-view.ts'
+import { type FailureView, failureView } from './logbook-view.ts'
+import { type WaitingView, waitingView } from './open-job.ts'
 
 /** The status of a job. Other properties are present if the status has them, see `track`. */
 export interface TrackedView {
@@ -31,7 +33,7 @@ export interface TrackedView {
   /** The newest run of a job that waits, and why it has ended: without `ended`, its owner was lost. */
   readonly lastRun?: Attempt
   /** The cause for which the job waits. */
-  readonly waitingFor?: { readonly kind: string; readonly text: string }
+  readonly waitingFor?: WaitingView
   /** The results by the tasks' names. */
   readonly results?: Readonly<Record<string, unknown>>
   readonly failures?: readonly FailureView[]
@@ -82,7 +84,7 @@ function statusView(tracked: Known, redaction: Redactor): TrackedView {
             ...lastRun,
             ...defined({ reason: lastRun.reason && redaction.text(lastRun.reason) }),
           },
-          waitingFor: waitingFor && { kind: waitingFor.kind, text: waitingFor.text },
+          waitingFor: waitingFor && redaction.texts(waitingView(waitingFor)),
         }),
       }
     }

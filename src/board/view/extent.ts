@@ -1,0 +1,99 @@
+/**
+ * The extent of a view: how much of the board it contains, and how callers get more of it. A view without a window contains the whole board.
+ *
+ * A job that a caller waits for is pinned: it stays in the view. A caller that finds nothing to claim has the next section read.
+ */
+import type { JobEntry } from '../model/entry.ts'
+import type { ContentReader } from './content-reader.ts'
+import type { JobIndex } from './job-index.ts'
+import type { JobReports } from './job-reports.ts'
+import type { Readiness } from './readiness.ts'
+import type { Subscription } from './subscription.ts'
+import { wantsResources } from './window.ts'
+import type { WindowReader } from './window-reader.ts'
+
+export interface ViewExtentOptions {
+  readonly index: JobIndex
+  readonly reports: Pick<JobReports, 'jobCount'>
+  /** Absent where the view holds the whole board. */
+  readonly windowReader: WindowReader | undefined
+  readonly contentReader: Pick<ContentReader, 'isBusy' | 'start'>
+  readonly subscription: Pick<Subscription, 'isOpen'>
+  readonly readiness: Pick<Readiness, 'isCurrent' | 'whenSettled'>
+  /** The signal that ends the background work. */
+  readonly signal: AbortSignal
+}
+
+export class ViewExtent {
+  readonly #options: ViewExtentOptions
+
+  constructor(options: ViewExtentOptions) {
+    this.#options = options
+  }
+
+  /** Whether everything that is on the board is in the view. A window leaves out jobs that wait for others. */
+  get isWholeBoard(): boolean {
+    const { index, reports, subscription } = this.#options
+    if (!index.window) return subscription.isOpen
+    return subscription.isOpen && index.window.isWholeBoard && index.size >= reports.jobCount
+  }
+
+  /**
+   * Whether the view shows every job on the board, with its posting if that can be read. A window that a job has just entered, which may have
+   * been on the board for long, does not before the posting is read.
+   */
+  get showsWholeBoard(): boolean {
+    const { index, contentReader } = this.#options
+    return this.isWholeBoard && !(index.window && contentReader.isBusy)
+  }
+
+  /** Whether all due jobs of the board are in the view, and their postings read: reading on finds no more. */
+  get isReadToEnd(): boolean {
+    const { subscription, windowReader } = this.#options
+    return subscription.isOpen && (windowReader?.isReadToEnd ?? true)
+  }
+
+  /** Returns whether a caller wants more jobs than the window has, and the board has more. */
+  isTooShortFor(jobs: number): boolean {
+    const { readiness, windowReader } = this.#options
+    return readiness.isCurrent && windowReader?.isTooShortFor(jobs) === true
+  }
+
+  /**
+   * Reads the next section for a caller that finds nothing to claim in the view. Resolves with false if there is none, or it cannot be
+   * read now.
+   */
+  async readOn(options: { signal?: AbortSignal | undefined } = {}): Promise<boolean> {
+    const { index, windowReader, contentReader, subscription, readiness } = this.#options
+    if (!windowReader || index.window?.isWholeBoard || !readiness.isCurrent) return false
+    const hasMore = contentReader.isBusy || (await windowReader.readOn())
+    // A view that was closed meanwhile must not be opened again: nothing would hold it.
+    if (!hasMore || !subscription.isOpen) return false
+    await readiness.whenSettled(options)
+    return true
+  }
+
+  /**
+   * Keeps the job in the view until the pin is disposed; if it wants resources, with everything before it. A job that was outside
+   * takes a round trip or two, and one for each part of the board before it.
+   */
+  async pin(entry: JobEntry): Promise<Disposable> {
+    const { index, windowReader, contentReader, readiness, signal } = this.#options
+    if (!windowReader || entry.ended || entry.id === undefined) return { [Symbol.dispose]: () => undefined }
+    const pin = windowReader.pin(entry)
+    try {
+      if (entry.windowStatus === 'outside') {
+        index.addPinned(entry.id)
+        contentReader.start()
+        await readiness.whenSettled({ signal })
+      }
+      if (entry.windowStatus !== 'pinned' || !wantsResources(entry)) return pin
+      await windowReader.readUpTo(entry)
+      await readiness.whenSettled({ signal })
+      return pin
+    } catch (error) {
+      pin[Symbol.dispose]()
+      throw error
+    }
+  }
+}

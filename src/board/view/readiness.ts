@@ -1,0 +1,87 @@
+/**
+ * How far the view is: what callers of an open view wait for.
+ *
+ * | the view is | when | until |
+ * |---|---|---|
+ * | subscribed | the backend reports changes (`subscription.ts`) | it is closed |
+ * | current | it is subscribed, and was listed since the last gap (`resync.ts`): jobs may be chosen from it | the next gap, or it is closed |
+ * | settled, for a caller | it is current, and every posting is read that had to be read at the time of the call | |
+ * | entered | it was current with all postings read, for the first time since it was opened: it shows the board | it is closed |
+ */
+import type { Condition } from '../../core/async/abort.ts'
+import type { NotConnected } from '../../core/errors.ts'
+import type { ReadList } from './content-reader.ts'
+import type { JobFollower } from './job-follower.ts'
+import type { Resync } from './resync.ts'
+import type { Subscription } from './subscription.ts'
+
+export interface ReadinessOptions {
+  readonly subscription: Pick<Subscription, 'isSubscribed' | 'noteRead' | 'whenSubscribed'>
+  readonly resync: Pick<Resync<unknown>, 'isDone'>
+  readonly toRead: Pick<ReadList, 'requests' | 'hasRead'>
+  readonly follower: Pick<JobFollower, 'suspend'>
+  /** Notified whenever the view may have become current, or postings were read. */
+  readonly changed: Condition
+}
+
+export class Readiness {
+  readonly #options: ReadinessOptions
+  #isEntered = false
+  /** The reason why the board could not be listed since the last gap; without a connection, another gap follows. */
+  #listError: NotConnected | undefined
+
+  constructor(options: ReadinessOptions) {
+    this.#options = options
+  }
+
+  /** Whether the view is complete, so that jobs may be chosen from it. */
+  get isCurrent(): boolean {
+    const { subscription, resync } = this.#options
+    return subscription.isSubscribed && resync.isDone
+  }
+
+  /** Whether the board was listed, and its postings read, since the view was opened. */
+  get isEntered(): boolean {
+    return this.#isEntered
+  }
+
+  /** Resolves when the view is entered. @throws NotConnected, AccessDenied */
+  async whenEntered(options: { signal?: AbortSignal | undefined } = {}): Promise<void> {
+    if (!this.#isEntered) await this.whenSettled(options)
+  }
+
+  /** Resolves when the view is settled. @throws NotConnected, AccessDenied if the view cannot be opened */
+  async whenSettled(options: { signal?: AbortSignal | undefined } = {}): Promise<void> {
+    const { subscription, toRead, changed } = this.#options
+    if (!this.#isEntered) await subscription.whenSubscribed(options)
+    while (!this.isCurrent) {
+      if (!this.#isEntered && this.#listError) throw this.#listError
+      await changed.wait(options)
+    }
+    const { requests } = toRead
+    while (!(this.isCurrent && toRead.hasRead(requests))) await changed.wait(options)
+    this.enter()
+  }
+
+  /** Notes that the view shows the board. From now on it receives every change, so no job is followed. */
+  enter(): void {
+    if (this.#isEntered) return
+    const { subscription, follower } = this.#options
+    this.#isEntered = true
+    subscription.noteRead()
+    follower.suspend()
+  }
+
+  onGap(): void {
+    this.#listError = undefined
+  }
+
+  onListFailed(error: NotConnected): void {
+    this.#listError = error
+    this.#options.changed.notify()
+  }
+
+  onClosed(): void {
+    this.#isEntered = false
+  }
+}

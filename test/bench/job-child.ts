@@ -1,0 +1,111 @@
+/**
+ * One process of `bench -- job`: `job-child.ts ROLE URI COUNT MEASURE`. It posts, works on, or (where the board is in its memory) does both with so many
+ * jobs: a quarter as many first, so that the code is compiled, and then those that are measured.
+ */
+import { channel } from 'node:diagnostics_channel'
+import { Session } from 'node:inspector/promises'
+import { Socket } from 'node:net'
+import type { JobBoard } from '../../src/board/api/job-board.ts'
+import { openBoard } from '../../src/board/open.ts'
+import { cpuLedger, heapLedger, type Ledger, StageFinder } from './job-stages.ts'
+import { sideBySide, whenTold } from './part-child.ts'
+
+/** Jobs that are posted side by side, and claimed at once. */
+const WIDTH = 512
+
+/** What one process has taken for all its jobs. */
+export interface Measured {
+  /** Microseconds of processor time. */
+  readonly cpu: number
+  /** What each stage has taken, in microseconds or bytes; undefined without sampling. */
+  readonly ledger: Ledger | undefined
+  /** Writes to sockets, and the bytes that were written and read. */
+  readonly writes: number
+  readonly sent: number
+  readonly received: number
+}
+
+type Role = (board: JobBoard, count: number) => Promise<unknown>
+
+async function post(board: JobBoard, count: number): Promise<void> {
+  await sideBySide(count, WIDTH, () => board.post('flow', { n: 1 }))
+}
+
+async function work(board: JobBoard, count: number): Promise<void> {
+  let taken = 0
+  const settling: Promise<void>[] = []
+  while (taken < count) {
+    const claims = await board.claimNext({ max: Math.min(WIDTH, count - taken) })
+    taken += claims.length
+    for (const claim of claims) settling.push(claim.consume())
+  }
+  await Promise.all(settling)
+}
+
+const ROLES: Readonly<Record<string, Role>> = {
+  post,
+  work,
+  both: (board, count) => Promise.all([post(board, count), work(board, count)]),
+}
+
+/** Counts what goes through the sockets of this process. */
+class Traffic {
+  readonly #sockets = new Set<Socket>()
+  #writes = 0
+
+  constructor() {
+    const write = Socket.prototype.write
+    const count = () => {
+      this.#writes += 1
+    }
+    Socket.prototype.write = function counted(this: Socket, ...values: unknown[]) {
+      count()
+      return Reflect.apply(write, this, values)
+    }
+    channel('net.client.socket').subscribe((message) => {
+      const { socket } = message as { readonly socket: Socket }
+      this.#sockets.add(socket)
+    })
+  }
+
+  /** What went through so far. */
+  get total(): Pick<Measured, 'writes' | 'sent' | 'received'> {
+    const sockets = [...this.#sockets]
+    return {
+      writes: this.#writes,
+      sent: sockets.reduce((sum, { bytesWritten }) => sum + bytesWritten, 0),
+      received: sockets.reduce((sum, { bytesRead }) => sum + bytesRead, 0),
+    }
+  }
+}
+
+async function measure(kind: string, part: () => Promise<unknown>): Promise<Ledger | undefined> {
+  if (kind === 'plain') {
+    await part()
+    return undefined
+  }
+  const finder = await StageFinder.of(import.meta.filename)
+  const session = new Session()
+  session.connect()
+  return kind === 'cpu' ? cpuLedger(session, finder, part) : heapLedger(session, finder, part)
+}
+
+async function main(): Promise<void> {
+  const [role = '', uri = '', count = '0', kind = 'plain'] = process.argv.slice(2)
+  const traffic = new Traffic()
+  await using board = await openBoard(uri, { who: `${role} ${process.pid}` })
+  const part = ROLES[role]
+  if (!part) throw new Error(`${role}: the role must be post, work or both`)
+  await whenTold(async (): Promise<Measured> => {
+    await part(board, Number(count) / 4)
+    const before = traffic.total
+    const begin = process.cpuUsage()
+    const ledger = await measure(kind, () => part(board, Number(count)))
+    const { user, system } = process.cpuUsage(begin)
+    const { writes, sent, received } = traffic.total
+    const moved = { writes: writes - before.writes, sent: sent - before.sent, received: received - before.received }
+    return { cpu: user + system, ledger, ...moved }
+  })
+}
+
+if (process.argv[1] === import.meta.filename) await main()
