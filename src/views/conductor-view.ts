@@ -4,8 +4,9 @@ import type { Entity } from '../board/index.ts'
 import { isDate } from '../core/errors.ts'
 import { formatDuration } from './duration.ts'
 
-/** The fields of an object that others have written, with the functions that read them: each returns undefined for a value of another type. */
+/** The readers of the fields of an object that another program may have written. A reader returns undefined for a value of another type. */
 type Readers = Readonly<Record<string, (value: unknown) => unknown>>
+/** The values that the readers return; a field is absent if it cannot be read. */
 type Fields<R extends Readers> = { readonly [Name in keyof R]?: Exclude<ReturnType<R[Name]>, undefined> }
 
 const COUNTS = { done: readNumber, failed: readNumber, other: readNumber, workedMs: readNumber }
@@ -47,9 +48,9 @@ const CONDUCTOR = {
   reportedAt: readDate,
   /** The time at which it began to stop. */
   drainingSince: readDate,
-  /** By how much the clock of its machine is ahead of the servers' clock, in milliseconds, if they differ by seconds. */
+  /** The milliseconds by which the machine's clock is ahead of the servers' clock; present if they differ by seconds. */
   clockAheadMs: readNumber,
-  /** Set to `away` while it cannot reach the logbooks of the board. */
+  /** The state of the logbooks: `away` while the conductor cannot reach them. */
   logbooks: readText,
   /** The counts of the conductor since its start. */
   counts: readCounts,

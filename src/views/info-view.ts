@@ -50,13 +50,13 @@ export type RunningView = Pick<JobView, 'uuid' | 'name' | 'owner'> & { readonly 
 /** The maximum number of running jobs in the view. */
 const MAX_RUNNING_SHOWN = 10
 
-/** Reads a board repeatedly. Counts the trash only if it may have changed: on a ZooKeeper board that lists all of it. */
+/** A reader of the state of a board. It counts the trash again only if that may have changed, because a ZooKeeper board lists all of it. */
 export class InfoReader implements Disposable {
   readonly #board: JobBoard
   readonly #unsubscribe: (() => void)[]
   readonly #live: LiveJobs
   #trashed: number | undefined
-  #looks = 0
+  #readCount = 0
 
   constructor(board: JobBoard) {
     this.#board = board
@@ -92,8 +92,8 @@ export class InfoReader implements Disposable {
 
   /** Counts the jobs in the trash. There is no event for purges by other processes. */
   async #countTrash(): Promise<number> {
-    this.#looks += 1
-    if (this.#trashed !== undefined && this.#looks % 30 !== 0) return this.#trashed
+    this.#readCount += 1
+    if (this.#trashed !== undefined && this.#readCount % 30 !== 0) return this.#trashed
     this.#trashed = await boardInternals(this.#board).countTrash()
     return this.#trashed
   }

@@ -1,6 +1,6 @@
 /**
- * Jobs as plain data, for the command line and the dashboard: `--json` prints them unchanged, tables and the rows of the API are made from
- * them. A view has only the names of the keys of a store, because its values may be secret.
+ * Jobs as plain data, for the command line and the dashboard. `--json` prints views unchanged; tables and rows of the API are made from them. A
+ * view names the keys of a store and omits the values, which may be secret.
  */
 import type { Attempt, Job, PostedJob, Priority, Resources, Size, TrashedJob } from '../board/index.ts'
 import { defined } from '../core/options.ts'
@@ -53,16 +53,16 @@ export interface TrashView extends WorkView {
   readonly failure?: FailureView
 }
 
-/** The properties in the report of one job that a list does not have. */
+/** The properties of a job that only its report has. */
 export interface JobDetails {
   readonly cancellation?: CancellationView
   readonly storeKeys: readonly string[]
   readonly attempts: readonly Attempt[]
 }
 
-/** The fields of a posting that lists do not show; each property is absent where the job has the default. */
+/** The fields of a posting that lists omit; a field with its default is absent. */
 export interface PostingView {
-  /** The reference of the job, which has the board's own id of it. */
+  /** The reference of the job: its uuid and its id in the backend. */
   readonly ref: string
   readonly key?: string
   /** The end of the window of the key. */
@@ -108,9 +108,8 @@ export interface JobReport {
 }
 
 /**
- * Returns the job as one read of its posting shows it; undefined once it has left the board. A claim that is not in the
- * posting was made after that read: a view with the owner of one moment and the runs of another would show a state that
- * never existed.
+ * Returns the job as one read of its posting shows it; undefined if it has left the board. A claim made after that read is not shown: its owner
+ * would not match the runs.
  */
 export function jobView(job: Job): JobView | undefined {
   if (job.state !== 'UNCLAIMED' && job.state !== 'CLAIMED') return undefined
@@ -179,7 +178,7 @@ export function toJobDetails(job: Job | TrashedJob, redaction: Redactor): JobDet
   return { storeKeys: Object.keys(job.details.store ?? {}), attempts }
 }
 
-/** Returns the flow and its version. Any client may have written the posting: values that are no text are omitted. */
+/** Returns the flow and its version. Any client may have written the posting: values that are not text are omitted. */
 export function workView({ details }: Pick<Job, 'details'>): WorkView {
   const { flow, version }: { flow?: unknown; version?: unknown } = details
   return {
@@ -189,7 +188,7 @@ export function workView({ details }: Pick<Job, 'details'>): WorkView {
   }
 }
 
-/** Reads it here: the module that writes the field loads the calculator of schedules, too. */
+/** Returns the schedule that posted the job. It is parsed here, because the module that writes the field also loads the calendar code. */
 function scheduleView({ schedule }: Job['details']): Pick<WorkView, 'schedule'> {
   const { id, nominal, manual, backfill } = Object(schedule)
   if (typeof id !== 'string' || typeof nominal !== 'string' || Number.isNaN(Date.parse(nominal))) return {}

@@ -1,8 +1,8 @@
 /**
  * Carries out the effects of changes: notifies the listener, and asks the backend how a job ended where no change says so.
  *
- * A listener may cause further changes, as a post on a memory board does. Their effects follow the effects that are left, or listeners would
- * receive the events of one job in the wrong order.
+ * A listener may change other jobs, for example by a post on a memory board. The effects of that change are carried out last: otherwise, listeners
+ * would receive the events of one job in the wrong order.
  */
 import { asError, NotConnected } from '../../core/errors.ts'
 import type { BackendSections, JobStatus } from '../contract/index.ts'
@@ -13,16 +13,17 @@ import type { JobFollower } from './job-follower.ts'
 import type { Effect, JobEventKind, JobIndex } from './job-index.ts'
 import type { Readiness } from './readiness.ts'
 
+/** The receiver of what happens to the jobs in a view. */
 export interface ViewListener {
-  /** `isEarlier`: it has happened before the view was opened, so listeners do not receive it. */
+  /** Called when a job has changed. `isEarlier`: the change is older than the view, so no event is emitted. */
   jobChanged(event: JobEventKind, entry: JobEntry, options: { readonly isEarlier: boolean }): void
   /** Called with the status of a followed job. */
   statusRead(entry: JobEntry, status: JobStatus): void
   /** Called when a cancel of the job was requested. */
   cancelRequested(entry: JobEntry): void
-  /** Called when other jobs no longer wait for the jobs of this flow, because no conductor knows it; `first` is the first of them. */
+  /** Called when the jobs of a flow are set aside, because no conductor knows the flow; `first` is the first of these jobs. */
   flowUnaccepted(work: FlowReference, first: JobEntry): void
-  /** Called after each evaluation while the view has expired jobs. */
+  /** Called after each search for a job while the view contains expired jobs. */
   jobsExpired(): void
   /** Called when jobs begin to wait for a limit; `first` is the first of them, and `until` the time if it is known. */
   limited(key: string, waiting: { readonly first: JobEntry; readonly until: number | undefined }): void
@@ -54,7 +55,7 @@ export class EffectRunner {
     return this.#isRunning
   }
 
-  /** Carries out all effects in their order. Does nothing if that is under way. */
+  /** Carries out all effects in their order. Does nothing while an earlier call does so. */
   run(): void {
     if (this.#isRunning) return
     const { index } = this.#options
@@ -86,7 +87,7 @@ export class EffectRunner {
     listener.jobChanged(event, entry, effect)
   }
 
-  /** Asks how a job ended: where answers and changes come over different connections, an answer may come first. */
+  /** Asks the backend how a job ended. Where answers and changes use different connections, an answer may arrive before its change. */
   async findEnd(entry: JobEntry, id: string): Promise<void> {
     const { index, sections, readiness, listener, onEndFound } = this.#options
     try {
@@ -100,7 +101,7 @@ export class EffectRunner {
       }
       onEndFound()
     } catch (error) {
-      // Without a connection: the reconnect is a gap, and the listing after it shows how the job ended.
+      // Without a connection nothing is reported: the listing after the reconnect shows how the job ended.
       if (!(error instanceof NotConnected)) listener.onError(asError(error))
     }
   }

@@ -1,7 +1,7 @@
 /**
  * The extent of a view: how much of the board it contains, and how callers get more of it. A view without a window contains the whole board.
  *
- * A job that a caller waits for is pinned: it stays in the view. A caller that finds nothing to claim has the next section read.
+ * A job that a caller waits for is pinned: it stays in the view. If a caller finds nothing to claim, the next section is read.
  */
 import type { JobEntry } from '../model/entry.ts'
 import type { ContentReader } from './content-reader.ts'
@@ -39,21 +39,21 @@ export class ViewExtent {
   }
 
   /**
-   * Whether the view shows every job on the board, with its posting if that can be read. A window that a job has just entered, which may have
-   * been on the board for long, does not before the posting is read.
+   * Whether the view shows every job of the board, with its posting if that can be read. In a view with a window, a job that has just entered may be
+   * old: it counts only when its posting is read.
    */
   get showsWholeBoard(): boolean {
     const { index, contentReader } = this.#options
     return this.isWholeBoard && !(index.window && contentReader.isBusy)
   }
 
-  /** Whether all due jobs of the board are in the view, and their postings read: reading on finds no more. */
+  /** Whether the view contains all due jobs of the board with their postings, so that another section has none. */
   get isReadToEnd(): boolean {
     const { subscription, windowReader } = this.#options
     return subscription.isOpen && (windowReader?.isReadToEnd ?? true)
   }
 
-  /** Returns whether a caller wants more jobs than the window has, and the board has more. */
+  /** Returns whether a caller wants more jobs than the window contains, while the board has more. */
   isTooShortFor(jobs: number): boolean {
     const { readiness, windowReader } = this.#options
     return readiness.isCurrent && windowReader?.isTooShortFor(jobs) === true
@@ -67,15 +67,15 @@ export class ViewExtent {
     const { index, windowReader, contentReader, subscription, readiness } = this.#options
     if (!windowReader || index.window?.isWholeBoard || !readiness.isCurrent) return false
     const hasMore = contentReader.isBusy || (await windowReader.readOn())
-    // A view that was closed meanwhile must not be opened again: nothing would hold it.
+    // A view that was closed meanwhile must not be opened again: nothing would close it.
     if (!hasMore || !subscription.isOpen) return false
     await readiness.whenSettled(options)
     return true
   }
 
   /**
-   * Keeps the job in the view until the pin is disposed; if it wants resources, with everything before it. A job that was outside
-   * takes a round trip or two, and one for each part of the board before it.
+   * Keeps the job in the view until the pin is disposed. If the job wants resources, everything before it is kept, too. For a job outside the window
+   * this takes one or two round trips, and one more for each section before it.
    */
   async pin(entry: JobEntry): Promise<Disposable> {
     const { index, windowReader, contentReader, readiness, signal } = this.#options

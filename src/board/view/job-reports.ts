@@ -1,5 +1,5 @@
 /**
- * Applies to the index what this process receives of single jobs: the changes that the backend reports, postings and statuses that were read,
+ * Applies to the index what this process receives about single jobs: the changes that the backend reports, postings and statuses that were read,
  * and the answers to requests of this process.
  *
  * | change | job outside the view | job in the view |
@@ -19,14 +19,14 @@ import type { JobIndex } from './job-index.ts'
 
 export interface OwnPostOptions {
   readonly isCurrent: boolean
-  /** Whether all changes since the request of the post were reported. */
+  /** Whether all changes since the post was requested have been reported. */
   readonly isCovered: boolean
 }
 
 /** A change that this process has made to a job. */
 export type OwnChange = 'consumed' | 'trashed' | 'released' | 'cancelled'
 
-/** The posting as a write of this process has left it. */
+/** The posting as a write of this process has stored it. */
 export type OwnWrite = Pick<StoredJob, 'posting' | 'revision'> & Partial<Pick<StoredJob, 'writtenAt' | 'bytes'>>
 
 export class JobReports {
@@ -44,7 +44,7 @@ export class JobReports {
     return this.#count ?? this.#index.size
   }
 
-  /** Forgets what holds only while the view is open. */
+  /** Forgets the state that is valid only while the view is open. */
   close(): void {
     this.#count = undefined
     this.#announcesAll = false
@@ -62,10 +62,10 @@ export class JobReports {
     if (this.#index.window) this.#count = jobs
   }
 
-  /** Updates the number of jobs by a batch of changes; also called during a resync. */
-  countChanges(batch: readonly BoardChange[]): void {
+  /** Updates the number of jobs on the board by these changes; also called during a resync. */
+  countChanges(changes: readonly BoardChange[]): void {
     if (this.#count === undefined) return
-    for (const { kind, id, again } of batch) {
+    for (const { kind, id, again } of changes) {
       if (kind === 'posted') this.#count += 1
       else if (kind === 'gone' && (!again || this.#index.get(id))) this.#count -= 1
     }
@@ -85,26 +85,26 @@ export class JobReports {
     else if (kind === 'gone') index.end(entry, id)
   }
 
-  /** Applies a change of a job that is not in the view. Without a window, the job is posted now, or has left the board. */
+  /** Applies a change of a job that is not in the view. Without a window, the job was posted now, or has left the board already. */
   #applyOutside({ kind, id, at }: BoardChange): void {
     const index = this.#index
     if (kind === 'posted') this.#addPosted(id, at)
     if (!index.window) return
-    const held = index.outside.get(id)
+    const outsideEntry = index.outside.get(id)
     if (kind === 'claimed' || kind === 'cancelled') {
       const entry = index.addLate(id)
       if (kind === 'claimed') index.setClaimed(entry)
       else index.setCancelled(entry)
       index.toRead.add(entry)
     }
-    if ((kind === 'updated' || kind === 'ready') && held?.stored) held.content = 'stale'
+    if ((kind === 'updated' || kind === 'ready') && outsideEntry?.stored) outsideEntry.content = 'stale'
     if (kind === 'ready' || (kind === 'updated' && at)) this.#addMoved(id, at)
     if (kind === 'trashed') index.ends.noteTrashing(id)
     if (kind !== 'gone') return
     const end = index.ends.noteGone(id)
-    if (!held) return
-    held.trashing = end === 'TRASHED'
-    index.end(held, id)
+    if (!outsideEntry) return
+    outsideEntry.trashing = end === 'TRASHED'
+    index.end(outsideEntry, id)
   }
 
   #addPosted(id: string, at: QueueKey | undefined): void {
@@ -119,7 +119,7 @@ export class JobReports {
     toRead.add(entry)
   }
 
-  /** Adds a job from outside the view that has become due, because its dependencies have ended, or that has another place in the queue. */
+  /** Adds a job from outside the view that has another place in the queue, or has become due because its dependencies have ended. */
   #addMoved(id: string, at: QueueKey | undefined): void {
     if (at && this.#index.window?.judgePosted(at) === 'outside') return
     const entry = this.#index.addLate(id)
@@ -168,7 +168,7 @@ export class JobReports {
 
   // --- Answers to requests of this process ------------------------------------------------------------------------------
 
-  /** Adds a job that this process has posted, and that was not reported. */
+  /** Adds a job that this process has posted, without a report of the backend. */
   addOutside(stored: StoredJob): JobEntry {
     const entry = this.#index.getOrCreate(stored.id)
     if (!entry.stored) {
@@ -179,9 +179,8 @@ export class JobReports {
   }
 
   /**
-   * Applies the answer to a post of this process. The change is reported before the answer, so the job is
-   * known by now, unless it has ended already, is outside the window, or the view is not current. In the last case a listing
-   * may be older than the post, and the entry is marked as newer. Where changes of the job may be missing, it is read again.
+   * Applies the answer to a post of this process. The change is reported before the answer, so the job is usually known. If the view is not
+   * current, its listing may be older than the post: the entry is marked as newer. If changes may be missing, the posting is read again.
    */
   applyOwnPost(stored: StoredJob, { isCurrent, isCovered }: OwnPostOptions): JobEntry {
     const index = this.#index
@@ -192,12 +191,12 @@ export class JobReports {
     if (entry.ended) entry.stored = stored
     else if (entry.changeCount === 0 && entry.content === 'unread') index.adopt(entry, stored)
     else if (!entry.stored) index.adoptOutdated(entry, stored)
-    // It may have ended before the listing with which the view is current.
+    // The job may have ended before the listing that made the view current.
     if (!known && !isCovered && isCurrent) index.toRead.add(entry)
     return entry
   }
 
-  /** Returns the entry of an own post that is not in the view although its change was reported: it has left, or is outside. */
+  /** Returns the entry of an own post that was reported but is not in the view: the job has ended, or is outside the window. */
   #findOwnPost(stored: StoredJob): JobEntry {
     const { id } = stored
     const { ends, window, outside, follower } = this.#index

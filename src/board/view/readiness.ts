@@ -1,12 +1,12 @@
 /**
- * How far the view is: what callers of an open view wait for.
+ * The states of an open view, and how callers wait for them.
  *
  * | the view is | when | until |
  * |---|---|---|
  * | subscribed | the backend reports changes (`subscription.ts`) | it is closed |
  * | current | it is subscribed, and was listed since the last gap (`resync.ts`): jobs may be chosen from it | the next gap, or it is closed |
  * | settled, for a caller | it is current, and every posting is read that had to be read at the time of the call | |
- * | entered | it was current with all postings read, for the first time since it was opened: it shows the board | it is closed |
+ * | entered | it was current, with all postings read, at least once since it was opened: it shows the board | it is closed |
  */
 import type { Condition } from '../../core/async/abort.ts'
 import type { NotConnected } from '../../core/errors.ts'
@@ -27,7 +27,7 @@ export interface ReadinessOptions {
 export class Readiness {
   readonly #options: ReadinessOptions
   #isEntered = false
-  /** The reason why the board could not be listed since the last gap; without a connection, another gap follows. */
+  /** The error of the last listing that failed since the last gap. If the connection was lost, another gap follows. */
   #listError: NotConnected | undefined
 
   constructor(options: ReadinessOptions) {

@@ -254,7 +254,7 @@ export class ZooKeeperClaims implements BackendClaims {
     }
   }
 
-  /** Ends the claim of another owner: what its own client would commit to abandon the job. */
+  /** Releases the claim of another owner, by the transaction with which that owner would abandon the job. */
   async release({ id, revision, posting }: ReleaseRequest): Promise<ReleaseOutcome> {
     const { zookeeper, layout, committer } = this.#board
     const { kind, postings } = this.#board.components
