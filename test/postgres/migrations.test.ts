@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { createDeferred } from '../../src/core/async/abort.ts'
 import { IncompatibleVersion } from '../../src/core/errors.ts'
-import { migrate, type SqlDriver } from '../../src/postgres/index.ts'
+import { migrate, PostgresError, type SqlDriver } from '../../src/postgres/index.ts'
 import { type PostgresServer, startPostgres } from '../support/postgres.ts'
 
 let server: PostgresServer
@@ -83,4 +84,46 @@ test('a schema that is up to date takes one look, and no right to make anything'
   } finally {
     await limited.end()
   }
+})
+
+test('a step that waits for a table keeps nobody else waiting, and is done when the table is free', async () => {
+  await migrate(pool, migrations(1))
+  const changing = { ...migrations(1), steps: [...stepsOf(1), `ALTER TABLE ${schema}.step1 ADD COLUMN more int;`] }
+  const user = await pool.connect()
+  await user.query('BEGIN')
+  await user.query(`SELECT FROM ${schema}.step1`)
+  const triedTwice = createDeferred()
+  let tries = 0
+  const driver: SqlDriver = {
+    query: (text, values) => {
+      if (text.includes('ADD COLUMN')) tries += 1
+      if (tries === 2) triedTwice.resolve()
+      return pool.query(text, values)
+    },
+  }
+  const migrating = migrate(driver, changing)
+  await triedTwice.promise
+  // It would wait behind the step for as long as the transaction is open.
+  await pool.query(`SELECT FROM ${schema}.step1`)
+  await user.query('COMMIT')
+  user.release()
+  await migrating
+  const { rows } = await pool.query(`SELECT more FROM ${schema}.step1`)
+  expect(rows).toEqual([])
+})
+
+test('a step whose tables are never free fails with what to do', async () => {
+  await migrate(pool, migrations(1))
+  const changing = { ...migrations(1), steps: [...stepsOf(1), `ALTER TABLE ${schema}.step1 ADD COLUMN more int;`] }
+  const user = await pool.connect()
+  await user.query('BEGIN')
+  await user.query(`SELECT FROM ${schema}.step1`)
+  const refusal: unknown = await migrate(pool, changing, { limitMs: 1 }).catch((error: unknown) => error)
+  await user.query('ROLLBACK')
+  user.release()
+  expect(refusal).toBeInstanceOf(PostgresError)
+  expect(refusal).toMatchObject({
+    message: expect.stringContaining(`need migration step 2, but other transactions use its tables`),
+    retryable: true,
+  })
 })
