@@ -1,14 +1,18 @@
 /** A claim is settled once, by its owner, for everybody to see. */
 import { describe, expect, test, vi } from 'vitest'
-import { InvalidArgument, NonRetryable, NotFound, NotOwner, OutOfMemory } from '../../../src/core/errors.ts'
+import type { Settlement } from '../../../src/board/contract/index.ts'
+import { openSide } from '../../../src/board/internal.ts'
+import { ClaimLost, InvalidArgument, NonRetryable, NotFound, NotOwner, OutOfMemory } from '../../../src/core/errors.ts'
 import { failureOf } from '../../../src/core/failure.ts'
 import { rejectionOf } from '../../board/events.ts'
 import { all, namesOn, refresh } from '../../board/jobs.ts'
+import { overrideRole } from '../../board/override-role.ts'
 import type { Place } from '../board.ts'
 
 const SETTLES = ['consume', 'abandon', 'trash'] as const
 
-export function settlingContract({ open }: Place): void {
+export function settlingContract(place: Place): void {
+  const { open } = place
   test('a consumed job is gone', async () => {
     const [here, there] = await Promise.all([open(), open()])
     const job = await here.post('flow', {})
@@ -21,6 +25,28 @@ export function settlingContract({ open }: Place): void {
     expect(await namesOn(there)).toEqual([])
     expect(seen.state).toBe('COMPLETE')
     expect(await all(there.trashed())).toEqual([])
+  })
+
+  test('the settlement of an earlier claim of the same session is refused, and the present claim stays', async () => {
+    const { board, backend } = await openSide(place.uri)
+    const settlements: Settlement[] = []
+    overrideRole(backend, 'claims', (claims) => ({
+      settle: (settlement) => {
+        settlements.push(settlement)
+        return claims.settle(settlement)
+      },
+    }))
+    const job = await board.post('flow', {})
+    await (await board.claim(job)).abandon()
+    const claim = await board.claim(job)
+    const [earlier] = settlements
+    if (!earlier) throw new Error('the claim was not settled')
+    for (const kind of ['abandon', 'consume'] as const)
+      expect(await rejectionOf(backend.claims.settle({ ...earlier, kind }))).toBeInstanceOf(ClaimLost)
+    expect(claim.lost.aborted).toBe(false)
+    await claim.consume()
+    expect(await board.countJobs()).toBe(0)
+    await board.close()
   })
 
   test('any owner can claim an abandoned job, with what was tried', async () => {
