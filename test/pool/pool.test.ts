@@ -239,7 +239,7 @@ describe('replacing', () => {
     await vi.waitFor(async () => expect(await pids()).not.toBe(first), { timeout: 20_000, interval: 1 })
   })
 
-  variant('memory that earlier work has left is not the fault of later work', async () => {
+  test('memory that earlier work has left is not the fault of later work', async () => {
     await using pool = await testPool({ max: 1, memory: '120MB' })
     // If the memory is read while it works, it is killed itself.
     const leaking = await pool.run({ kind: 'leak', megabytes: 200 }).catch(() => undefined)
