@@ -278,7 +278,7 @@ test('a role that sends notifications in the name of a board ends no wait', asyn
   expect(await ended).toBe('COMPLETE')
 })
 
-variant(
+test(
   'a schema that a stranger owns is reported by boards, logbooks and the doctor; one of ours or of a superuser is not',
   async () => {
     await using admin = await connected(server.uri)
