@@ -278,30 +278,27 @@ test('a role that sends notifications in the name of a board ends no wait', asyn
   expect(await ended).toBe('COMPLETE')
 })
 
-test(
-  'a schema that a stranger owns is reported by boards, logbooks and the doctor; one of ours or of a superuser is not',
-  async () => {
-    await using admin = await connected(server.uri)
-    await admin.query('CREATE ROLE ours LOGIN', [])
-    await admin.query('CREATE SCHEMA evils AUTHORIZATION evil', [])
-    await admin.query('CREATE SCHEMA ours AUTHORIZATION ours', [])
-    const warningsOf = async (uri: string) => {
-      const warnings: string[] = []
-      const log = pino({ level: 'warn' }, { write: (line: string) => warnings.push(line) })
-      await using _board = await openBoard(uri, { log })
-      await using _logbooks = await openPersistence(uri, { log })
-      const findings = await examinePostgres(uri, { what: 'board', timeout: 10_000 })
-      const found = findings.filter(({ about }) => about === 'schema').map(({ text }) => text)
-      return [...warnings.map((line): string => JSON.parse(line).msg), ...found]
-    }
-    // A superuser is a member of every role, and must not take that for its own.
-    const warned = await warningsOf(`${server.uri}?schema=evils`)
-    expect(warned).toHaveLength(3)
-    for (const warning of warned) expect(warning).toContain('schema evils is owned by role evil')
-    expect(await warningsOf(`${server.uri.replace('postgres@', 'ours@')}?schema=ours`)).toEqual([])
-    expect(await warningsOf(`${server.uri}?schema=supers`)).toEqual([])
-  },
-)
+test('a schema that a stranger owns is reported by boards, logbooks and the doctor; one of ours or of a superuser is not', async () => {
+  await using admin = await connected(server.uri)
+  await admin.query('CREATE ROLE ours LOGIN', [])
+  await admin.query('CREATE SCHEMA evils AUTHORIZATION evil', [])
+  await admin.query('CREATE SCHEMA ours AUTHORIZATION ours', [])
+  const warningsOf = async (uri: string) => {
+    const warnings: string[] = []
+    const log = pino({ level: 'warn' }, { write: (line: string) => warnings.push(line) })
+    await using _board = await openBoard(uri, { log })
+    await using _logbooks = await openPersistence(uri, { log })
+    const findings = await examinePostgres(uri, { what: 'board', timeout: 10_000 })
+    const found = findings.filter(({ about }) => about === 'schema').map(({ text }) => text)
+    return [...warnings.map((line): string => JSON.parse(line).msg), ...found]
+  }
+  // A superuser is a member of every role, and must not take that for its own.
+  const warned = await warningsOf(`${server.uri}?schema=evils`)
+  expect(warned).toHaveLength(3)
+  for (const warning of warned) expect(warning).toContain('schema evils is owned by role evil')
+  expect(await warningsOf(`${server.uri.replace('postgres@', 'ours@')}?schema=ours`)).toEqual([])
+  expect(await warningsOf(`${server.uri}?schema=supers`)).toEqual([])
+})
 
 variant(
   'the jobs of an owner that is stopped with its backends are taken over, and the backends are reported until they end',
