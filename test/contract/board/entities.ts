@@ -24,7 +24,7 @@ export function entitiesContract({ open, expire }: Place): void {
   test('an entity may show something else, also after a change of session', async () => {
     const [mortal, other] = await Promise.all([open(), open()])
     const entity = await mortal.registerEntity({ ...conductor('one'), metadata: { state: 'idle' } })
-    await mortal.registerEntity({ ...conductor('two'), metadata: { state: 'idle' } })
+    const second = await mortal.registerEntity({ ...conductor('two'), metadata: { state: 'idle' } })
     await entity.update({ state: 'busy' })
     const states = async () => {
       await refresh(other)
@@ -36,8 +36,9 @@ export function entitiesContract({ open, expire }: Place): void {
     const back = nextSession(mortal)
     await expire(mortal)
     await back
-    await entity.update({ state: 'after' })
-    expect(await states()).toMatchObject({ one: { state: 'after' } })
+    // Each is registered anew by itself: an update waits for its own entity.
+    await Promise.all([entity, second].map((each) => each.update({ state: 'after' })))
+    expect(await states()).toEqual({ one: { state: 'after' }, two: { state: 'after' } })
     expect(await rejectionOf(entity.update([] as object as Record<string, unknown>))).toBeInstanceOf(InvalidArgument)
     await entity[Symbol.asyncDispose]()
     expect(await rejectionOf(entity.update({ state: 'gone' }))).toBeInstanceOf(NotFound)
