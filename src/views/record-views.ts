@@ -19,7 +19,7 @@ export function scheduleView({ store, error, ...schedule }: ScheduleView): Shown
   return { ...schedule, ...(store ? { inputs: Object.keys(store) } : {}), ...(error ? { error: error.message } : {}) }
 }
 
-/** A schedule that is due for longer is not fired: conductors fire within a second, and one that has just died within a session. */
+/** The time after which a due schedule counts as not fired. Conductors fire within a second; after the death of a conductor, within a session. */
 const LATE_MS = 60_000
 
 export function isLate({ lateMs = 0 }: Pick<ScheduleView, 'lateMs'>): boolean {

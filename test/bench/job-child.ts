@@ -1,6 +1,6 @@
 /**
- * One process of `bench -- job`: `job-child.ts ROLE URI COUNT MEASURE`. It posts, works on, or (where the board is in its memory) does both with so many
- * jobs: a quarter as many first, so that the code is compiled, and then those that are measured.
+ * One process of `bench -- job`: `job-child.ts ROLE URI COUNT MEASURE`. It posts jobs, works on them, or does both where the board is in its memory. A
+ * quarter of COUNT comes first, so that the code is compiled; COUNT jobs after it are measured.
  */
 import { channel } from 'node:diagnostics_channel'
 import { Session } from 'node:inspector/promises'

@@ -139,7 +139,7 @@ export async function cpuLedger(session: Session, finder: StageFinder, work: () 
 /** The bytes between two samples of the heap, on average. */
 const SAMPLING_BYTES = 4_096
 
-/** Does the work while the inspector samples allocations; returns the bytes that each stage has allocated, also those that are free again. */
+/** Does the work while the inspector samples allocations; returns the bytes that each stage has allocated, including bytes that were freed again. */
 export async function heapLedger(session: Session, finder: StageFinder, work: () => Promise<unknown>): Promise<Ledger> {
   await session.post('HeapProfiler.enable')
   await session.post('HeapProfiler.startSampling', {

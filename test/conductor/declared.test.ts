@@ -12,7 +12,7 @@ import { boards, listTrash, startTestConductor } from './conducting.ts'
 
 type Store = { repo: string }
 
-/** A board that can hold no resources and limits, as one that is shared with TaskFlow. */
+/** A board without resources and limits, like a board that is shared with TaskFlow. */
 class BareBackend extends MemoryBackend {
   override readonly shared = true
 }

@@ -1,4 +1,4 @@
-/** Requests about a job that the caller names, whoever owns it: its claim, its settlement, its cancellation, its release. */
+/** Requests about a job that the caller names: its claim, settlement, cancellation and release. The job may have another owner. */
 import type { ClaimParts } from '../claims/assemble-claims.ts'
 import type { Claim } from '../claims/claim.ts'
 import {

@@ -1,6 +1,6 @@
 /**
- * Decides which of the chosen jobs may be claimed: jobs over a limit are not, after attempts that an outage ended are marked, nor are jobs
- * that nobody has started in time.
+ * Decides which of the chosen jobs may be claimed. Jobs over a limit may not, once the attempts that an outage ended are marked; nor may jobs that
+ * were not started in time.
  */
 import { Unclaimable } from '../../core/errors.ts'
 import { catchError, type Result, toFailed } from '../../core/result.ts'

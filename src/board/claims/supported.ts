@@ -14,8 +14,8 @@ export function assertSupported({ shared, uri }: Pick<Backend, 'shared' | 'uri'>
 }
 
 /**
- * Returns the first option of which other programs know nothing: they would claim the job in spite of it, or end it without the counts and
- * records that follow from its end. They record no runs either, so a job that they have tried would expire.
+ * Returns the first option that programs of TaskFlow do not know. Such a program would claim the job in spite of the option, or end the job without
+ * the counts and records that follow from its end. It records no runs either, so a job that it has tried would expire.
  */
 function findUnsupported({ key, resources, limits, after, batch, delay, expiresAfter }: Posting): string | undefined {
   if (key !== undefined) return 'keys'

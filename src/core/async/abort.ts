@@ -212,7 +212,7 @@ export function createDeferred<T = void>(): Deferred<T> {
 
 /** Lets any number of callers wait for a change. */
 export class Condition {
-  /** Undefined while nobody waits: a board notifies at each change, and mostly nobody waits. */
+  /** Made for the first waiter, because a board notifies at each change, and usually has no waiter. */
   #next: Deferred<void> | undefined
 
   /** Wakes all present waiters. A later caller is not woken by it, and has to check the state before it waits. */

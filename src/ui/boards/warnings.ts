@@ -7,7 +7,7 @@ import type { WireScan } from '../wire/common.ts'
 import { SLOW } from './slowness.ts'
 import { quote } from './trash-groups.ts'
 
-/** A conductor reports once a minute. One that has not reported for this long may hang. */
+/** The time without a report after which a conductor may hang. A conductor reports once a minute. */
 const SILENT_MS = 180_000
 /** The most jobs with the same kind of warning that are named. */
 const MAX_WARNED_JOBS = 5

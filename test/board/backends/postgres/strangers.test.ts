@@ -410,7 +410,7 @@ describe('a role that holds advisory locks', () => {
     expect(refused).toMatchObject({ status: 'rejected', reason: expect.any(Unclaimable) })
     if (granted.status === 'rejected') throw granted.reason
     await granted.value.consume()
-    // Nobody waits for the resource any more, and the process that asks receives their signal.
+    // No session waits for the resource any more, and the process that asks receives the signal of the others.
     const stop = new AbortController()
     const waiting = board.claimNext({ signal: stop.signal })
     stop.abort(new Error('enough'))

@@ -150,6 +150,7 @@ export class PostgresChangeFeed {
   async #pollOn(source: FeedSource): Promise<boolean> {
     const { schema, board } = this.#options
     try {
+      // `told` is the released name of the column: processes of an older release read it.
       const text = `SELECT snapshot, at, told AS changes FROM ${schema}.changes_since($1, $2)`
       const { rows } = await source.connection.query(text, [board, this.#snapshot])
       if (this.#source !== source) return false
