@@ -9,8 +9,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { messageOf } from '../../src/core/errors.ts'
 
 const RUN_VARIABLE = 'JOBBOARD_TEST_RUN'
-/** Caches of tools: they go with the folder. */
-const CACHES = /^tsx-\d+$|^node-compile-cache$/
+/**
+ * Caches of tools, and Chromium's shared memory: it makes a file, opens it and unlinks it, and one that is closed in between leaves it. They go with
+ * the folder.
+ */
+const FILES_OF_TOOLS = /^tsx-\d+$|^node-compile-cache$|^\.org\.chromium\.Chromium\.\w+$/
 const RUNNER_PROGRAMS = /vitest\/dist\/workers\/|^\S+ \(vitest|esbuild\/bin\/esbuild/
 /** The time that processes which have their signal have to end, in milliseconds. */
 const ENDING_MS = 5_000
@@ -49,9 +52,11 @@ function find(folder: string): string[] {
   return [...findProcesses(folder), ...findFiles(folder)]
 }
 
-/** Returns a line for each file and folder, apart from caches. */
+/** Returns a line for each file and folder, apart from files of tools. */
 function findFiles(folder: string): string[] {
-  return listNames(folder).flatMap((name) => (CACHES.test(name) ? [] : [`file or folder ${join(folder, name)}`]))
+  return listNames(folder).flatMap((name) =>
+    FILES_OF_TOOLS.test(name) ? [] : [`file or folder ${join(folder, name)}`],
+  )
 }
 
 /** Returns a line for each process of the run. Nothing where there is no `/proc`. */
