@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { createDeferred } from '../../../src/core/async/abort.ts'
+import { createDeferred, type Deferred } from '../../../src/core/async/abort.ts'
 import {
   type CommitResult,
   GroupCommit,
@@ -135,6 +135,71 @@ test('of two with one key the second waits', async () => {
   }
   expect(seen).toEqual([['a1', 'b1', 'c1'], ['a2'], ['a3']])
   await Promise.all(adding)
+})
+
+describe('answers that are delayed', () => {
+  /** Commits at once. The answers of each group wait until the test lets them go. */
+  function delayed() {
+    const committed: (readonly string[])[] = []
+    const waits: Deferred<void>[] = []
+    const group = new ItemCommit<string, string>({
+      commit: async (items) => {
+        committed.push(items)
+        if (items.includes('bad')) throw new Error('refused')
+        return items.map((item) => ({ value: `${item}!` }))
+      },
+      bytesOf: () => 1,
+      limits: { items: 10, bytes: 100 },
+      beforeAnswers: () => {
+        const wait = createDeferred()
+        waits.push(wait)
+        return wait.promise
+      },
+    })
+    return { group, committed, waits }
+  }
+
+  test('wait, while the next group is committed', async () => {
+    const { group, committed, waits } = delayed()
+    let isAnswered = false
+    const first = group.add('a').finally(() => {
+      isAnswered = true
+    })
+    await group.idle
+    const second = group.add('b')
+    await group.idle
+    expect(committed).toEqual([['a'], ['b']])
+    expect(isAnswered).toBe(false)
+    waits[1]?.resolve()
+    expect(await second).toBe('b!')
+    expect(isAnswered).toBe(false)
+    waits[0]?.resolve()
+    expect(await first).toBe('a!')
+  })
+
+  test('wait as well where the commit failed', async () => {
+    const { group, waits } = delayed()
+    let isAnswered = false
+    const failing = group.add('bad').catch((error: unknown) => {
+      isAnswered = true
+      return error
+    })
+    await group.idle
+    expect(isAnswered).toBe(false)
+    waits[0]?.resolve()
+    expect(await failing).toMatchObject({ message: 'refused' })
+  })
+
+  test('are the error for which they waited in vain', async () => {
+    const { group, waits } = delayed()
+    const adding = [group.add('a'), group.add('b')]
+    await group.idle
+    for (const wait of waits) wait.reject(new Error('no more changes'))
+    expect(await Promise.allSettled(adding)).toMatchObject([
+      { reason: { message: 'no more changes' } },
+      { reason: { message: 'no more changes' } },
+    ])
+  })
 })
 
 describe('a group commit that sends its batches in its own way', () => {

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Claim, Job, JobBoard, TrashedJob } from '../../../../src/board/index.ts'
-import { ClaimLost, NotConnected } from '../../../../src/core/errors.ts'
+import { ClaimLost, NotConnected, OutcomeUnknown } from '../../../../src/core/errors.ts'
 import { parseUri } from '../../../../src/core/uri.ts'
 import { PostgresConnection, parsePostgresLocation } from '../../../../src/postgres/index.ts'
 import { createBatch, postTo } from '../../../contract/board/batches.ts'
@@ -369,6 +369,31 @@ describe('a request that is still on its way when its fate was asked for', () =>
     expect(lanes).toEqual(expect.arrayContaining(voided.map(({ lane }) => lane)))
     const known = new Set(before.map(({ lane }) => lane))
     expect(lanes.filter((lane) => !known.has(lane))).toHaveLength(1)
+  })
+
+  variant('is refused by the next request of its lane, although the lane has served its 64 requests', async () => {
+    await using setup = await openSetup('&sessionTimeout=3s')
+    const { board, place, proxy } = setup
+    const laneOf = async (number: number) => {
+      const [receipt] = await place.query('SELECT lane FROM @.receipts WHERE number = $1', [number])
+      return receipt?.['lane']
+    }
+    // The post of the set-up was the first request of the lane.
+    for (let n = 1; n < 63; n += 1) await board.post('flow', {})
+    const lane = await laneOf(63)
+    expect(lane).toEqual(expect.any(String))
+    const back = nextSession(board)
+    proxy.mode = 'drop-requests'
+    const sent = proxy.nextRequest()
+    const failure = rejectionOf(board.post('flow', {}))
+    await sent
+    proxy.mode = 'refuse'
+    proxy.resetAll()
+    expect(await failure).toBeInstanceOf(OutcomeUnknown)
+    proxy.mode = 'pass'
+    await back
+    await board.post('flow', {})
+    expect(await laneOf(65)).toBe(lane)
   })
 
   usual('is waited for while it is being done', async () => {
