@@ -18,6 +18,7 @@
 import type { DeclaredLimits, DeclaredSchedules, JobBoard } from '../board/index.ts'
 import { boardInternals, toDeclaredLimits, toDeclaredSchedules } from '../board/internal.ts'
 import { abortAfter, createSharedController, followSignals, rejectOnAbort } from '../core/async/abort.ts'
+import { AbortFlag, type Stoppable } from '../core/async/abort-flag.ts'
 import { keepAlive, Lifecycle } from '../core/async/lifecycle.ts'
 import { retryUntilAborted } from '../core/async/retry.ts'
 import { asError, NotConnected, ShuttingDown } from '../core/errors.ts'
@@ -86,8 +87,8 @@ export class Conductor implements AsyncDisposable {
   readonly #serviceHealth: ServiceHealth
   readonly #metrics: ConductorMetrics | undefined
   readonly #draining = createSharedController()
-  readonly #suspend = createSharedController()
-  readonly #leave = createSharedController()
+  readonly #suspend = new AbortFlag()
+  readonly #leave = new AbortFlag()
   #healthServer: HealthServer | undefined
   #alive: Disposable | undefined
   #recording: Disposable | undefined
@@ -127,7 +128,7 @@ export class Conductor implements AsyncDisposable {
   get state(): ConductorState {
     if (this.#lifecycle.state === 'new' || this.#lifecycle.state === 'starting') return 'starting'
     if (this.#lifecycle.state === 'stopped') return 'stopped'
-    if (this.#suspend.signal.aborted) return 'aborting'
+    if (this.#suspend.aborted) return 'aborting'
     if (this.#draining.signal.aborted) return 'draining'
     if (this.#slots.isPaused) return 'paused'
     return this.running > 0 ? 'busy' : 'idle'
@@ -283,7 +284,7 @@ export class Conductor implements AsyncDisposable {
       this.#statusChanged()
       await this.#background
       await Promise.all(this.#served.map((served) => served.whenDrained()))
-      await this.#waitForRuns({ within: toMilliseconds(drainTimeout, 'drainTimeout'), unless: this.#suspend.signal })
+      await this.#waitForRuns({ within: toMilliseconds(drainTimeout, 'drainTimeout'), unless: this.#suspend })
       this.abort()
       await this.#waitForRuns({ within: toMilliseconds(abortTimeout, 'abortTimeout') })
       this.#leave.abort(new ShuttingDown(`conductor ${this.name} has stopped`))
@@ -300,7 +301,7 @@ export class Conductor implements AsyncDisposable {
   /** Begins the second stage of a stop at once: the tasks' signals fire, and their jobs return to the board. */
   abort(): void {
     this.#draining.abort(new ShuttingDown(`conductor ${this.name} is stopping`))
-    if (this.#suspend.signal.aborted) return
+    if (this.#suspend.aborted) return
     if (this.running > 0) this.#parts.log.warn({ conductor: this.name, running: this.running }, 'conductor aborting')
     this.#suspend.abort(
       new ShuttingDown(`conductor ${this.name} is stopping: stop now, the job goes back to the board`),
@@ -411,7 +412,7 @@ export class Conductor implements AsyncDisposable {
       conductorStatus: () => ({ state: this.state, drainingSince: this.#drainingSince }),
       areServicesHealthy: () => this.#serviceHealth.isHealthy,
       onStorageAway: (reason) => this.#noteStorageAway(source.persistence, reason),
-      ...{ draining: this.#draining.signal, suspend: this.#suspend.signal, leave: this.#leave.signal },
+      ...{ draining: this.#draining.signal, suspend: this.#suspend, leave: this.#leave },
       onError: (error) => this.#reportError(error),
     })
     try {
@@ -499,11 +500,11 @@ export class Conductor implements AsyncDisposable {
   }
 
   /** Resolves when no job runs any more, when the time is over, or when the signal fires. */
-  async #waitForRuns(limits: { within: number; unless?: AbortSignal }): Promise<void> {
+  async #waitForRuns(limits: { within: number; unless?: Stoppable }): Promise<void> {
     using stop = followSignals([limits.unless])
     using _timer = abortAfter(stop, limits.within, () => new ShuttingDown('the time is over'))
     const idle = Promise.all(this.#served.map((served) => served.whenIdle()))
-    await rejectOnAbort(idle, stop.signal).catch(() => undefined)
+    await rejectOnAbort(idle, stop).catch(() => undefined)
   }
 
   /** The place for suspects, which its boards share. */

@@ -5,6 +5,7 @@
 import type { DeclaredLimits, DeclaredSchedules, JobBoard } from '../board/index.ts'
 import { boardId, boardInternals } from '../board/internal.ts'
 import { followSignals, isSettledWithin } from '../core/async/abort.ts'
+import type { Stoppable } from '../core/async/abort-flag.ts'
 import { messageOf, StorageFailure, UnsupportedCapability } from '../core/errors.ts'
 import type { Emitter } from '../core/events.ts'
 import { toMilliseconds } from '../core/time.ts'
@@ -64,9 +65,9 @@ export interface ServedBoardOptions extends SharedParts {
   /** Fires when no more jobs may be claimed. */
   readonly draining: AbortSignal
   /** Fires when flows must be suspended. */
-  readonly suspend: AbortSignal
+  readonly suspend: Stoppable
   /** Fires when tasks that ignore their signal are not waited for any more. */
-  readonly leave: AbortSignal
+  readonly leave: Stoppable
   readonly onError: (error: unknown) => void
 }
 
@@ -100,6 +101,7 @@ export class ServedBoard {
       limits: board.limits,
       readEnds: (request) => boardInternals(board).readEnds(request),
       boardId: boardId(board.uri),
+      recordedPlace: boardInternals(board).recordedPlace,
       clock: boardInternals(board).clock,
       onStarted: (event) => this.#onRunStarted(event),
       onSettled: (event) => {

@@ -54,6 +54,23 @@ export function redactedLog(log: Logger, redaction: Redactor): Logger {
   })
 }
 
+/** Returns a child that is made when it is first used: that costs more than a small task does, and most tasks log nothing. */
+export function lazyChildLog(log: Logger, bindings: Readonly<Record<string, unknown>>): Logger {
+  let child: Logger | undefined
+  const made = () => {
+    child ??= log.child(bindings)
+    return child
+  }
+  // The target is no logger of the caller: a frozen one would forbid to return functions of the child.
+  return new Proxy({} as Logger, {
+    get: (_, key) => {
+      const found: unknown = Reflect.get(made(), key, child)
+      return typeof found === 'function' ? found.bind(child) : found
+    },
+    set: (_, key, value) => Reflect.set(made(), key, value),
+  })
+}
+
 /** Returns a child that always has the level of the logger: a child of pino keeps the level that its parent had when it was made. */
 export function childLog(log: Logger, bindings: Readonly<Record<string, unknown>>): Logger {
   return new Proxy(log.child(bindings), {

@@ -51,6 +51,8 @@ export interface RunContext extends Pick<Context, 'fence' | 'run' | 'job' | 'sch
 /** The values that differ between execute and revert. */
 export interface AtomContextOptions {
   readonly follows: readonly Stoppable[]
+  /** The signal after which the code does not begin any more; undefined for steps that a cancellation does not stop. */
+  readonly cancel?: Stoppable
   /** Whether progress is reported. */
   readonly reportsProgress: boolean
   readonly step: TracedTask['step']
@@ -91,6 +93,11 @@ export class AtomContext implements Context {
 
   get signal(): AbortSignal {
     return this.#follow().signal
+  }
+
+  /** Throws the reason if the flow was cancelled before the code of the task began: a task that only listens to its signal would never notice. */
+  throwIfCancelled(): void {
+    this.#options.cancel?.throwIfAborted()
   }
 
   get log(): Logger {

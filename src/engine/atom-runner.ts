@@ -47,7 +47,7 @@ export class AtomRunner {
     this.#options = options
     this.#reverting = { follows: always, reportsProgress: false, step: 'revert' }
     this.#deciding = { ...this.#reverting, step: 'decide' }
-    this.#executing = { follows: [...always, executing], reportsProgress: true, step: 'execute' }
+    this.#executing = { follows: [...always, executing], cancel: executing, reportsProgress: true, step: 'execute' }
   }
 
   /** The number of isolated tasks that wait for a child process: they do nothing yet. */
@@ -178,6 +178,7 @@ export class AtomRunner {
     try {
       const args = resolveArguments(node, { store: this.#options.store, ledger: this.#options.atomStates.ledger })
       if (!isIsolated) begin()
+      context.throwIfCancelled()
       const { span } = context
       const run = () => runInTask(node.atom.name, () => work(args, begin))
       return { ok: true, value: kept(await (span ? span.within(run) : run())) }

@@ -19,7 +19,7 @@
  */
 
 import { abortAfter, createDeferred, type FollowingSignal, followSignals, rejectOnAbort } from '../core/async/abort.ts'
-import type { Stoppable } from '../core/async/abort-flag.ts'
+import { AbortFlag, type Stoppable } from '../core/async/abort-flag.ts'
 import { InvalidState, Timeout } from '../core/errors.ts'
 import { Emitter } from '../core/events.ts'
 import { failureOf } from '../core/failure.ts'
@@ -48,10 +48,9 @@ const PROGRESS_PERIOD_MS = 1_000
 /** The parts of an engine that exist while it runs. */
 interface ActiveRun {
   readonly run: FlowRun
-  readonly halt: FollowingSignal
   readonly suspend: FollowingSignal
-  readonly cancel: FollowingSignal
-  readonly deadline: Disposable
+  /** Everything that is disposed at the end of the run. */
+  readonly held: readonly Disposable[]
 }
 
 /** Runs one flow, once: executes what is ready, records each transition before the next step, reverts, retries, resumes.
@@ -254,8 +253,14 @@ export class Engine {
     const atomStates = this.#prepare(start)
     const suspend = followSignals([signals?.suspend])
     if (this.#suspended) suspend.abort(this.#suspended)
-    const cancel = followSignals([signals?.cancel])
-    const tooLate = (time: string) => new Timeout(`flow ${this.#flow.name}: not done within ${time}`)
+    const held: Disposable[] = [suspend]
+    let cancel = signals?.cancel
+    if (deadline !== undefined || !(cancel instanceof AbortFlag)) {
+      const tooLate = (time: string) => new Timeout(`flow ${this.#flow.name}: not done within ${time}`)
+      const either = followSignals([cancel])
+      cancel = either
+      held.push(either, abortAfter(either, deadline, tooLate, clock))
+    }
     const assertMayGoOn = () => {
       assertOwner?.()
       halt.throwIfAborted()
@@ -268,7 +273,7 @@ export class Engine {
     })
     this.#writer = writer
     const run = this.#createRun(atomStates, { writer, assertMayGoOn, halt, suspend, cancel })
-    this.#activeRun = { run, halt, suspend, cancel, deadline: abortAfter(cancel, deadline, tooLate, clock) }
+    this.#activeRun = { run, suspend, held }
     return this.#activeRun
   }
 
@@ -301,6 +306,7 @@ export class Engine {
     const { context, services, log, deferReverts = true, neverResolve = false, concurrency, span } = this.#options
     const { halt, suspend, cancel } = parts
     const { clock = systemAlarmClock } = this.#options
+    let checkpoints: Checkpoints | undefined
     const known: RunContext = {
       fence: context?.fence ?? 0n,
       run: log.flow.run,
@@ -320,16 +326,23 @@ export class Engine {
       span,
       performing: this.#options.performing,
       progress: (node, report) => this.#progress(node, report, { atomStates, ...parts }),
-      checkpoints: new Checkpoints({ ledger: atomStates.ledger, writer: parts.writer, halt }),
+      // Most tasks save none.
+      get checkpoints() {
+        checkpoints ??= new Checkpoints({ ledger: atomStates.ledger, writer: parts.writer, halt })
+        return checkpoints
+      },
     }
     const follows = { always: [halt, suspend], executing: cancel }
     const performer = new AtomRunner({ atomStates, store: this.#store, runContext: known, follows, halt })
-    const ask: ConstructorParameters<typeof Resolver>[0]['ask'] = (retry, about) => performer.decide(retry, about)
     return new FlowRun({
       ...parts,
       atomStates,
       performer,
-      resolver: new Resolver({ atomStates, deferReverts, ask, logger: this.#logger, suspend }),
+      createResolver: () =>
+        new Resolver({
+          ...{ atomStates, deferReverts, logger: this.#logger, suspend },
+          ask: (retry, about) => performer.decide(retry, about),
+        }),
       concurrency: concurrency ?? DEFAULT_CONCURRENCY,
       clock,
       neverResolve,
@@ -344,11 +357,11 @@ export class Engine {
     })
   }
 
-  async #close({ run, suspend, cancel, deadline }: ActiveRun): Promise<void> {
+  async #close({ run, held }: ActiveRun): Promise<void> {
     clearTimeout(this.#progressTimer)
     await run.whenDrained()
     clearTimeout(this.#progressTimer)
-    for (const held of [suspend, cancel, deadline]) held[Symbol.dispose]()
+    for (const each of held) each[Symbol.dispose]()
   }
 
   #emitEvents({ ledger }: AtomStates): void {

@@ -28,7 +28,8 @@ export interface FlowRunParts extends Pick<RunContext, 'clock'> {
   readonly atomStates: AtomStates
   readonly writer: TransitionWriter
   readonly performer: AtomRunner
-  readonly resolver: Resolver
+  /** Makes what resolves failures: only a run with a failure needs one. */
+  readonly createResolver: () => Resolver
   readonly concurrency: number
   readonly neverResolve: boolean
   readonly suspend: Stoppable
@@ -66,6 +67,7 @@ export class FlowRun {
   #hasUnresolved = false
   #startedCount = false
   #cancelled: { readonly reason: unknown } | undefined
+  #resolver: Resolver | undefined
 
   constructor(parts: FlowRunParts) {
     this.#parts = parts
@@ -75,7 +77,8 @@ export class FlowRun {
       this.#wake?.()
     }
     this.#waits = new RetryTimers({ clock: parts.clock, over })
-    this.#consequences = new ResolutionApplier({ ...parts, waits: this.#waits })
+    const { atomStates, clock } = parts
+    this.#consequences = new ResolutionApplier({ atomStates, clock, waits: this.#waits })
   }
 
   /** The number of atoms that run now. */
@@ -427,7 +430,8 @@ export class FlowRun {
 
   async #resolve(node: AtomNode, failure: Failure): Promise<void> {
     this.#parts.assertMayGoOn()
-    const resolution = await this.#parts.resolver.resolve(node, failure)
+    this.#resolver ??= this.#parts.createResolver()
+    const resolution = await this.#resolver.resolve(node, failure)
     if (resolution) this.#consequences.apply(resolution)
     else this.#hasUnresolved = true
   }

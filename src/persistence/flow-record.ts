@@ -21,7 +21,22 @@ export interface FlowChange {
   readonly atoms: readonly AtomDetail[]
 }
 
-const MAX_STATES = 50
+/** The states of a flow and of changed atoms after a transition. The lists are the record's own: they are read before the next transition. */
+export interface ChangedPast {
+  readonly state: FlowState
+  readonly meta: Meta
+  readonly states: readonly StateChange<FlowState>[]
+  readonly atoms: readonly AtomPast[]
+}
+
+/** The fields of an atom that the logbook adds. */
+export interface AtomPast {
+  readonly createdAt: Date | undefined
+  readonly states: readonly StateChange<AtomState>[]
+}
+
+/** The number of states that are kept. */
+export const MAX_STATES = 50
 
 /** An atom as it was written, and the fields that the logbook adds; they are combined when the atom is read. */
 interface AtomRecord {
@@ -77,6 +92,17 @@ export class FlowRecord {
       return kept ? [toAtomDetail(kept)] : []
     })
     return { state: this.#state, meta: this.#meta, states: [...this.#states], at: transition.at, atoms }
+  }
+
+  /** Applies a transition, and returns its effect without copies. */
+  applyWithPast(transition: RecordedTransition): ChangedPast {
+    this.apply(transition)
+    const atoms: AtomPast[] = []
+    for (const { name } of transition.atoms ?? []) {
+      const kept = this.#atoms.get(name)
+      if (kept) atoms.push(kept)
+    }
+    return { state: this.#state, meta: this.#meta, states: this.#states, atoms }
   }
 
   #put(atom: AtomDetail, at: Date): void {

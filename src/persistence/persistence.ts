@@ -8,11 +8,12 @@
  *
  * **A write that was reported as done is durable**, and later steps may rely on it. A write that failed with
  * StorageFailure may or may not have been done; the writer must not continue with the next step. The write that ends a flow is an exception where
- * {@link AcquireRequest.settledOn} says so.
+ * {@link AcquireRequest.settledOn} says so, and where {@link AcquireRequest.holdBack} takes it.
  *
  * The contract is tested for every backend by `test/contract/persistence.ts`.
  */
 
+import type { HeldBackWrite } from '../core/async/held-back-write.ts'
 import type { FlowState } from '../core/states.ts'
 import type { BookQuery } from './book-query.ts'
 import type { AtomDetail, BookDetail, FlowDetail, LogBook, Meta } from './models.ts'
@@ -126,6 +127,16 @@ export interface AcquireRequest {
    * write before it is on the disk, which saves a wait: the settlement makes it durable, and a power cut before the settlement may undo it.
    */
   readonly settledOn?: string
+  /**
+   * Whether the flow is begun at once. If `run` is 1 as well, logbooks in Postgres make the flow together with the first write, which saves a
+   * transaction: `acquire` resolves without a request, and the first write is refused in its place. Other logbooks ignore it.
+   */
+  readonly beginsAtOnce?: boolean
+  /**
+   * Called in place of the write that ends the flow as SUCCESS, where the logbooks can leave it to the board: see {@link HeldBackWrite}. Returns whether
+   * the caller has it done, with the settlement or alone; then the write is reported as done.
+   */
+  readonly holdBack?: (write: HeldBackWrite) => boolean
 }
 
 /** The right of one run to write to one flow. */

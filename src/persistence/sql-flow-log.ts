@@ -4,31 +4,44 @@
  * After a failed write it is unknown whether it was done; from then on this log refuses writes, and an acquire repeated
  * by the same claim reads the actual state.
  */
+
+import type { HeldBackWrite } from '../core/async/held-back-write.ts'
 import { asError, type ClaimLost, InvalidState } from '../core/errors.ts'
-import { type FlowChange, FlowRecord } from './flow-record.ts'
-import type { FlowDetail } from './models.ts'
+import type { FlowState } from '../core/states.ts'
+import { FlowRecord } from './flow-record.ts'
+import type { AtomDetail, FlowDetail } from './models.ts'
 import type { AcquireRequest, FlowLog, Transition } from './persistence.ts'
 import { supersededError } from './requests.ts'
-import { type AtomColumns, atomColumns, encodeStates, toBytes } from './sql-rows.ts'
+import { type AtomColumns, atomColumns, PastTexts, toBytes } from './sql-rows.ts'
 
-/** A transition of one flow. */
-export interface SqlWrite {
-  readonly flow: string
-  readonly term: number
+/** A transition, encoded. */
+export interface SqlTransition {
   /** The number of the write within the flow. */
   readonly number: number
-  readonly change: FlowChange
+  readonly state: FlowState
+  readonly at: Date
   /** The meta, where the transition changes it. */
   readonly meta: Buffer | undefined
+  /** The states of the flow, where the transition changes its state, and in the first write of a flow that is not acquired yet. */
+  readonly states: string | undefined
+  /** The atoms, each once. */
   readonly atoms: readonly SqlAtom[]
   readonly bytes: number
   /** Returns the error of an earlier write of the log, after which this one must not be sent: it would leave a hole. */
   readonly refusal: () => Error | undefined
 }
 
+/** A transition of one flow. */
+export interface SqlWrite extends SqlTransition {
+  readonly flow: string
+  readonly term: number
+}
+
 export interface SqlAtom extends AtomColumns {
   /** The position among the atoms of its flow. */
   readonly position: number
+  /** Whether no earlier write of the log has it, and the flow had none of its name. */
+  readonly isNew: boolean
   readonly states: string
   readonly createdAt: Date
 }
@@ -40,12 +53,21 @@ export interface SupersededWrite {
 
 export type Written = 'written' | SupersededWrite
 
+/** The number of a flow, the term in which it was acquired, and the number of its earlier writes. */
+export interface FlowRow {
+  readonly id: string
+  readonly term: number
+  readonly writes: number
+}
+
 export interface SqlFlowLogOptions {
   readonly request: AcquireRequest
   readonly flow: FlowDetail
-  /** The flow's number, the term in which it was acquired, and the number of its earlier writes. */
-  readonly row: { readonly id: string; readonly term: number; readonly writes: number }
+  /** The row of the flow; or a function that makes it, with the first transition, for a flow that is not acquired yet. */
+  readonly row: FlowRow | ((first: SqlTransition) => Promise<FlowRow>)
   readonly write: (write: SqlWrite) => Promise<Written>
+  /** Returns the write for the transaction of a settlement; absent where no board can include it. @param send does the write alone */
+  readonly toHeldBack?: ((write: SqlWrite, send: () => Promise<void>) => HeldBackWrite) | undefined
 }
 
 /** The estimated size of a row in addition to its content. */
@@ -56,7 +78,14 @@ export class SqlFlowLog implements FlowLog {
   readonly #options: SqlFlowLogOptions
   readonly #record: FlowRecord
   readonly #positions: Map<string, number>
+  readonly #past = new PastTexts()
+  /** The row of the flow; undefined before the first write of a flow that is not acquired yet. */
+  #row: FlowRow | Promise<FlowRow> | undefined
   #writes: number
+  /** The number of writes that are not answered yet. */
+  #underWay = 0
+  /** Whether the last write was held back. */
+  #hasEnded = false
   #refusal: ClaimLost | Error | undefined
   #closed = false
 
@@ -65,20 +94,56 @@ export class SqlFlowLog implements FlowLog {
     this.#options = options
     this.#record = new FlowRecord(withoutResults(options.flow))
     this.#positions = new Map(options.flow.atoms.map(({ name }, position) => [name, position]))
-    this.#writes = options.row.writes
+    const { row } = options
+    this.#row = typeof row === 'function' ? undefined : row
+    this.#writes = typeof row === 'function' ? 0 : row.writes
   }
 
   async write(transition: Transition): Promise<void> {
     if (this.#closed) throw new InvalidState(`the log of flow ${this.flow.uuid} is closed`)
+    if (this.#hasEnded) {
+      // What a task reports after the end of its flow is not recorded, and must not fail the run.
+      if (transition.state === undefined) return
+      throw new InvalidState(`flow ${this.flow.uuid} has ended: its last write may be done already`)
+    }
     if (this.#refusal) throw this.#refusal
-    const write = this.#toWrite(transition)
+    const encoded = this.#encode(transition)
+    if (transition.state === 'SUCCESS' && this.#holdBack(encoded)) return
     try {
-      const written = await this.#options.write(write)
-      if (written !== 'written') throw supersededError(this.#options.request, written.newerRun)
+      this.#underWay += 1
+      await this.#send(encoded)
     } catch (error) {
       this.#refusal ??= asError(error)
       throw error
+    } finally {
+      this.#underWay -= 1
     }
+  }
+
+  /** Leaves the last write to the caller of the acquire. Returns whether the caller takes it. */
+  #holdBack(transition: SqlTransition): boolean {
+    const { request, toHeldBack } = this.#options
+    const row = this.#row
+    // A write that is under way could come after it, and would be refused.
+    if (!request.holdBack || !toHeldBack || !row || row instanceof Promise || this.#underWay > 0) return false
+    const isTaken = request.holdBack(
+      toHeldBack({ ...transition, flow: row.id, term: row.term }, () => this.#send(transition)),
+    )
+    this.#hasEnded = isTaken
+    return isTaken
+  }
+
+  async #send(transition: SqlTransition): Promise<void> {
+    const { request, row, write } = this.#options
+    if (typeof row === 'function' && !this.#row) {
+      this.#row = row(transition)
+      this.#row = await this.#row
+      return
+    }
+    const known = this.#row instanceof Promise ? await this.#row : this.#row
+    if (!known) throw new InvalidState(`flow ${this.flow.uuid} is not acquired`)
+    const written = await write({ ...transition, flow: known.id, term: known.term })
+    if (written !== 'written') throw supersededError(request, written.newerRun)
   }
 
   async close(): Promise<void> {
@@ -90,35 +155,42 @@ export class SqlFlowLog implements FlowLog {
   }
 
   /**
-   * Prepares a write. All checks come before the record is changed. @throws InvalidArgument when it is not plain data
+   * Encodes a transition. All checks come before the record is changed. @throws InvalidArgument when it is not plain data
    */
-  #toWrite({ state, meta, atoms = [] }: Transition): SqlWrite {
+  #encode({ state, meta, atoms = [] }: Transition): SqlTransition {
     const columns = atoms.map(atomColumns)
     if (meta) toBytes(meta)
-    const slimAtoms = atoms.map((atom) => withoutResult(atom))
     const at = new Date()
-    const change = this.#record.applyWithChange({
+    const past = this.#record.applyWithPast({
       at,
       ...(state && { state }),
       ...(meta && { meta }),
-      atoms: slimAtoms,
+      atoms: atoms.map(withoutContent),
     })
     this.#writes += 1
-    const encodedMeta = meta && toBytes(change.meta)
-    const rows = change.atoms.map((atom, index): SqlAtom[] => {
+    const encodedMeta = meta && toBytes(past.meta)
+    let bytes = ROW_OVERHEAD_BYTES + (encodedMeta?.length ?? 0)
+    const rows = new Map<string, SqlAtom>()
+    for (const [index, { name }] of atoms.entries()) {
       const column = columns[index]
-      const { createdAt = at, states = [] } = atom
-      return column
-        ? [{ ...column, position: this.#findPosition(atom.name), createdAt, states: encodeStates(states) }]
-        : []
-    })
-    const size = columns.reduce(
-      (sum, { body }) => sum + body.length + ROW_OVERHEAD_BYTES,
-      ROW_OVERHEAD_BYTES + (encodedMeta?.length ?? 0),
-    )
-    const { id, term } = this.#options.row
-    const refusal = () => this.#refusal
-    return { flow: id, term, number: this.#writes, change, meta: encodedMeta, atoms: rows.flat(), bytes: size, refusal }
+      if (!column) continue
+      const { createdAt = at, states = [] } = past.atoms[index] ?? {}
+      const isNew = rows.get(name)?.isNew ?? !this.#positions.has(name)
+      const added = { isNew, position: this.#findPosition(name), createdAt, states: this.#past.encode(name, states) }
+      rows.set(name, Object.assign(column, added))
+      bytes += column.body.length + ROW_OVERHEAD_BYTES
+    }
+    const hasStates = state !== undefined || this.#row === undefined
+    return {
+      number: this.#writes,
+      state: past.state,
+      at,
+      meta: encodedMeta,
+      states: hasStates ? this.#past.encode(FLOW, past.states) : undefined,
+      atoms: [...rows.values()],
+      bytes,
+      refusal: () => this.#refusal,
+    }
   }
 
   #findPosition(name: string): number {
@@ -134,6 +206,16 @@ export class SqlFlowLog implements FlowLog {
 function withoutResults(flow: FlowDetail): FlowDetail {
   return { ...flow, atoms: flow.atoms.map(withoutResult) }
 }
+
+/** Returns an atom for the record, which keeps only its name and its state. */
+function withoutContent({ name, kind, version, state, intention, updatedAt }: AtomDetail): AtomDetail {
+  return { name, kind, version, state, intention, meta: NO_META, updatedAt }
+}
+
+const NO_META = {}
+
+/** The name of the flow among its atoms: no atom has an empty name. */
+const FLOW = ''
 
 function withoutResult(atom: FlowDetail['atoms'][number]): FlowDetail['atoms'][number] {
   const { name, kind, version, state, intention, updatedAt, createdAt, states } = atom

@@ -3,7 +3,7 @@ import { messageOf, StorageFailure } from '../core/errors.ts'
 import type { AtomState, FlowState } from '../core/states.ts'
 import { decodeText, encodeText } from '../core/texts.ts'
 import { checkAtom, checkBook, checkFlow, damagedRecordError } from './checked-records.ts'
-import { toWrittenAtom } from './flow-record.ts'
+import { MAX_STATES, toWrittenAtom } from './flow-record.ts'
 import type { AtomDetail, BookDetail, FlowDetail, LogBook, Meta, StateChange } from './models.ts'
 import { encodeRecord, RecordDecoder } from './record-memory.ts'
 
@@ -31,19 +31,56 @@ export function atomColumns(atom: AtomDetail): AtomColumns {
     state,
     intention,
     updatedAt,
-    body: toBytes(body),
+    body: isBare(body) ? BARE_BODY : toBytes(body),
   }
+}
+
+/** The body of an atom that has not reported or returned anything, as most atoms that begin. */
+const BARE_BODY = toBytes({ meta: {} })
+
+function isBare(body: Readonly<Record<string, unknown>>): boolean {
+  return Object.keys(body).length === 1 && Object.keys(body['meta'] ?? { isMissing: true }).length === 0
 }
 
 /**
  * Encodes a value. @throws InvalidArgument when it is not plain data; StorageFailure when it could not be read again
  */
 export function toBytes(value: unknown): Buffer {
-  return Buffer.from(encodeRecord(value))
+  const { buffer, byteOffset, byteLength } = encodeRecord(value)
+  return Buffer.from(buffer, byteOffset, byteLength)
 }
 
 export function encodeStates(states: readonly StateChange<FlowState | AtomState>[]): string {
   return JSON.stringify(states)
+}
+
+/** The encoded states of a flow and its atoms. Each change of a state is encoded once, although every write has all states. */
+export class PastTexts {
+  readonly #known = new Map<string, { readonly count: number; readonly text: string }>()
+  #at: Date | undefined
+  #instant = ''
+
+  /** Returns the states as JSON. @param states the states of earlier calls and later ones */
+  encode(name: string, states: readonly StateChange<FlowState | AtomState>[]): string {
+    const { length } = states
+    const known = this.#known.get(name)
+    // A full list has lost its oldest state.
+    const isLonger = known !== undefined && known.count > 0 && known.count <= length && length < MAX_STATES
+    let text = isLonger ? known.text : ''
+    for (const { state, at, run } of isLonger ? states.slice(known.count) : states)
+      text += `${text === '' ? '' : ','}{"state":${JSON.stringify(state)},"at":"${this.#toInstant(at)}","run":${run}}`
+    this.#known.set(name, { count: length, text })
+    return `[${text}]`
+  }
+
+  /** Returns the time as text; all states of one transition have the same time. */
+  #toInstant(at: Date): string {
+    if (at !== this.#at) {
+      this.#at = at
+      this.#instant = at.toISOString()
+    }
+    return this.#instant
+  }
 }
 
 /** Parses the row of a book. @throws StorageFailure when the row is damaged */

@@ -6,6 +6,9 @@
  */
 import { blake2s } from '@noble/hashes/blake2.js'
 
+/** The lock under which schemas are changed: an arbitrary number that no other program is likely to lock. */
+export const MIGRATION_LOCK_KEY = 7_306_352_091
+
 /**
  * Returns the key of a name: its BLAKE2s digest of 8 bytes, read as a signed big-endian number.
  *

@@ -21,6 +21,7 @@ function toElement(element: Element): string {
   if (element === null || element === undefined) return 'NULL'
   if (typeof element === 'string') return `"${/["\\]/.test(element) ? element.replace(/["\\]/g, '\\$&') : element}"`
   // Bytes in hex; the backslash is escaped inside the quotes.
-  if (element instanceof Uint8Array) return `"\\\\x${Buffer.from(element).toString('hex')}"`
+  if (element instanceof Uint8Array)
+    return `"\\\\x${Buffer.from(element.buffer, element.byteOffset, element.byteLength).toString('hex')}"`
   return String(element)
 }

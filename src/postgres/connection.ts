@@ -55,14 +55,20 @@ export class PostgresConnection implements SqlDriver {
     })
   }
 
-  /** @throws what the driver throws; the signal's reason */
+  /**
+   * @param options.statementTimeoutMs the time limit of a statement, in place of the one in the URI
+   * @throws what the driver throws; the signal's reason
+   */
   static async open(
     location: PostgresLocation,
-    options: { readonly signal?: AbortSignal } = {},
+    options: { readonly signal?: AbortSignal; readonly statementTimeoutMs?: number } = {},
   ): Promise<PostgresConnection> {
-    const { signal } = options
+    const { signal, statementTimeoutMs } = options
     signal?.throwIfAborted()
-    const [{ default: pg }, settings] = await Promise.all([loadPg(location), poolSettings(location)])
+    const [{ default: pg }, settings] = await Promise.all([
+      loadPg(location),
+      poolSettings(location, { statementTimeoutMs }),
+    ])
     // An abort that came meanwhile would not be reported to the listener below.
     signal?.throwIfAborted()
     const client = new pg.Client(settings)

@@ -42,8 +42,8 @@ const SHUTDOWN_STATES = new Set('08 57P01 57P02 57P05'.split(' '))
 
 /** Data that no column or index takes (22, 23, 54), statements that make no sense (42), too much memory (XX000). */
 const REQUEST_ERROR_STATES = new Set('22 23 42 54 XX000'.split(' '))
-/** The states among these that depend on the user and the place: a right (42501), a missing table (42P01). */
-const LOCATION_ERROR_STATES = new Set('42501 42P01'.split(' '))
+/** The states among these that depend on the user and the place: a right (42501), a missing table (42P01) or function (42883). */
+const LOCATION_ERROR_STATES = new Set('42501 42P01 42883'.split(' '))
 
 /** TLS errors: they persist until the configuration is corrected. */
 const TLS_ERROR_PATTERN = /certificate|ssl|tls/i

@@ -4,9 +4,11 @@ export { advisoryClass, advisoryKey } from './advisory-keys.ts'
 export { arrayLiteral } from './array-literal.ts'
 export { type Notification, PostgresConnection, PostgresPool, type Row, type SqlDriver } from './connection.ts'
 export { PostgresError, toPostgresError } from './errors.ts'
+export { type ConcurrentIndex, finishIndexes } from './indexes.ts'
 export {
   type PostgresLocation,
   parsePostgresLocation,
+  postgresPlace,
   quoteIdentifier,
   schemaName,
 } from './location.ts'

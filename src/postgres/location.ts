@@ -11,6 +11,11 @@ export interface PostgresLocation {
   readonly schema: string
 }
 
+/** Returns a text that is the same for two locations only if they are one schema of one database, which one user uses. */
+export function postgresPlace({ uri, schema }: PostgresLocation): string {
+  return JSON.stringify(['postgres', uri.authority, uri.path, uri.credentials?.user ?? '', schema])
+}
+
 const POOL_PARAMETERS = ['schema', 'sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'application_name'].concat([
   'statementTimeout',
   'connectTimeout',
@@ -123,12 +128,20 @@ export interface PoolSettings {
   readonly ssl: ConnectionOptions | false
 }
 
-/** @throws InvalidArgument when a certificate's file cannot be read */
-export async function poolSettings({ uri }: PostgresLocation): Promise<PoolSettings> {
+/**
+ * @param options.statementTimeoutMs the time limit of a statement, in place of the one in the URI
+ * @throws InvalidArgument when a certificate's file cannot be read
+ */
+export async function poolSettings(
+  { uri }: PostgresLocation,
+  { statementTimeoutMs }: { readonly statementTimeoutMs?: number | undefined } = {},
+): Promise<PoolSettings> {
   const { parameters, credentials: { user = '', password } = {} } = uri
   const { hostname, port } = new URL(parseAddress(uri))
-  const timeout = readDurationParameter(uri, 'statementTimeout') ?? STATEMENT_TIMEOUT_MS
-  const limit = timeout || STATEMENT_TIMEOUT_MS
+  const inUri = readDurationParameter(uri, 'statementTimeout') ?? STATEMENT_TIMEOUT_MS
+  // 0 in the URI means that a pooler takes no settings, whatever the limit is.
+  const timeout = inUri > 0 ? (statementTimeoutMs ?? inUri) : 0
+  const limit = statementTimeoutMs ?? (inUri || STATEMENT_TIMEOUT_MS)
   const database = uri.path.replace(/^\//, '')
   return {
     ...(hostname === '' ? {} : { host: decodeURIComponent(hostname).replace(/^\[|\]$/g, '') }),

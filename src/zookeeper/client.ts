@@ -159,6 +159,11 @@ export class ZooKeeper extends Znodes implements AsyncDisposable {
     return this.#session.lease.hold()
   }
 
+  /** @internal Sends the requests of this turn of the event loop at once, before the callers of earlier requests go on. */
+  flush(): void {
+    this.#session.flush()
+  }
+
   /**
    * Replaces the list of servers. A connection to a server that is not in the new list is closed; the session continues
    * on another server.

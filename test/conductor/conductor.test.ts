@@ -141,7 +141,7 @@ test.each(['memory:', 'directory'])(
     expect(ran).toBe(false)
     const [trashed] = await listTrash(board)
     expect(trashed?.reason).toBe(
-      `job ${job.uuid} (second): it names flow second, but the logbook of this uuid is one of flow first; post it with another uuid`,
+      `job ${job.uuid} (second): it names flow second, but the logbook of this uuid belongs to flow first; post it with another uuid`,
     )
   },
 )

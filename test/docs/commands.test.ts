@@ -145,7 +145,7 @@ test('benchmarks that a page names are there', async () => {
   const [, figures = ''] = readme.split('## Figures')
   const rows = [...figures.matchAll(/\| `(\w+)` \|$/gm)].map(([, name = '']) => name)
   const others = TYPED.flatMap(({ line }) =>
-    [...line.matchAll(/npm run bench -- ([a-z]+)/g)].map(([, name = '']) => name),
+    [...line.matchAll(/npm run bench -- ([a-z-]+)/g)].map(([, name = '']) => name),
   )
   expect(rows.length).toBeGreaterThan(4)
   for (const name of [...rows, ...others]) expect(known).toContain(`  '${name}',\n`)

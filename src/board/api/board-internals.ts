@@ -122,6 +122,11 @@ export class BoardInternals {
     return readJobEnds(asked, this.#running.backend)
   }
 
+  /** The place of logbooks whose writes a settlement can include; undefined if there is none. */
+  get recordedPlace(): string | undefined {
+    return this.#parts.backend.claims.recordedPlace
+  }
+
   /** Resolves when this board has received everything that was committed before the call. @throws NotConnected */
   async catchUp(): Promise<void> {
     await this.#running.backend.changes.barrier()

@@ -50,6 +50,11 @@ export class JobChooser {
     if (!this.canClaim) return []
     const { view, rejected, held } = this.#options
     this.#advanceQueue()
+    // A caller that waits looks again after each change of the board.
+    if (view.queue.hasNoneReady) {
+      view.afterSearch()
+      return []
+    }
     const accept = (posting: Posting) => this.accepts(request.accept, posting)
     const max = rejected.limitTo(request.max)
     if (max === 0) return []

@@ -2,6 +2,7 @@
  * The session in which this board object claims: whether claims can be granted now, and the watch over its lease. The lease is watched while
  * claims are requested or held, and for a short time afterwards, because the next claim may follow soon.
  */
+import { monotonic, startTimer } from '../../core/time.ts'
 import type { Backend, BoardSessionEvent, LeaseWatch } from '../contract/index.ts'
 import type { JobEntry, QueuePlace } from '../model/entry.ts'
 import type { LiveView } from '../view/live-view.ts'
@@ -25,6 +26,9 @@ export class ClaimSession {
   /** The claims that are requested or held, by what identifies them. */
   readonly #users = new Set<JobEntry | QueuePlace>()
   #watch: LeaseWatch | undefined
+  /** The time on the monotonic clock since which no claim is requested or held. */
+  #unusedSince = 0
+  /** The timer that ends the watch; claims that come meanwhile do not stop it. */
   #timer: NodeJS.Timeout | undefined
 
   constructor(options: ClaimSessionOptions) {
@@ -60,19 +64,30 @@ export class ClaimSession {
   /** Stops watching the lease some time after the last claim has ended. */
   end(users: readonly (JobEntry | QueuePlace)[]): void {
     for (const user of users) this.#users.delete(user)
-    clearTimeout(this.#timer)
     if (this.#users.size > 0) return
-    this.#timer = setTimeout(() => {
-      if (this.#users.size > 0) return
-      this.#watch?.[Symbol.dispose]()
-      this.#watch = undefined
-      this.#options.incarnation.stopWatching()
-    }, LEASE_WATCH_LINGER_MS)
-    this.#timer.unref()
+    this.#unusedSince = monotonic()
+    this.#timer ??= this.#startTimer(LEASE_WATCH_LINGER_MS)
   }
 
-  /** Resolves when the session is proven to be alive; undefined while the lease is not watched. */
-  whenAlive(): Promise<string> | undefined {
+  #startTimer(ms: number): NodeJS.Timeout {
+    return startTimer(() => this.#endWatchIfUnused(), ms).unref()
+  }
+
+  #endWatchIfUnused(): void {
+    this.#timer = undefined
+    if (this.#users.size > 0) return
+    const leftMs = Math.ceil(this.#unusedSince + LEASE_WATCH_LINGER_MS - monotonic())
+    if (leftMs > 0) {
+      this.#timer = this.#startTimer(leftMs)
+      return
+    }
+    this.#watch?.[Symbol.dispose]()
+    this.#watch = undefined
+    this.#options.incarnation.stopWatching()
+  }
+
+  /** Resolves when the session is proven to be alive; undefined if it is, and while the lease is not watched. */
+  whenAlive(): Promise<unknown> | undefined {
     return this.#watch?.whenAlive()
   }
 }

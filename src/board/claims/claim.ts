@@ -14,6 +14,7 @@
 
 import { abortAfter, followSignals } from '../../core/async/abort.ts'
 import { AbortFlag } from '../../core/async/abort-flag.ts'
+import type { HeldBackWrite } from '../../core/async/held-back-write.ts'
 import { settleWithRetries } from '../../core/async/retry.ts'
 import { Cancelled, ClaimLost, InvalidArgument, JobboardError, NotFound, Timeout } from '../../core/errors.ts'
 import { describeError, describeFailure, type Failure, failureOf } from '../../core/failure.ts'
@@ -59,6 +60,12 @@ export interface ClaimKeeper {
   settle(entry: JobEntry, claim: Claim, settlement: Settlement): Promise<void>
 }
 
+/** The abort flags behind the signals of a claim. */
+interface ClaimStops {
+  readonly lost: AbortFlag
+  readonly cancelled: AbortFlag
+}
+
 /** @internal A claim that was granted. */
 export interface GrantedClaim {
   readonly job: Job
@@ -88,11 +95,8 @@ export class Claim implements AsyncDisposable {
   readonly fence: bigint
   readonly #granted: GrantedClaim
   readonly #claimedAt: number
-  /** @internal The abort flags behind the signals, for the code of this library. */
-  readonly stops: { readonly lost: AbortFlag; readonly cancelled: AbortFlag } = {
-    lost: new AbortFlag(),
-    cancelled: new AbortFlag(),
-  }
+  /** The abort flags, once somebody asked for them: a claim that is settled at once needs none. */
+  #stops: ClaimStops | undefined
   /** The reason why the job was cancelled before it was claimed. */
   #cancelledBefore: Cancelled | undefined
   #phase: 'held' | 'settling' | 'settled' | 'lost' = 'held'
@@ -105,6 +109,12 @@ export class Claim implements AsyncDisposable {
     this.fence = granted.fence
     this.#granted = granted
     this.#claimedAt = granted.keeper.clock.monotonic()
+  }
+
+  /** @internal The abort flags behind the signals, for the code of this library. */
+  get stops(): ClaimStops {
+    this.#stops ??= { lost: new AbortFlag(), cancelled: new AbortFlag() }
+    return this.#stops
   }
 
   /** The signal that fires, with a ClaimLost as reason, before the job may be granted to another owner. */
@@ -125,7 +135,7 @@ export class Claim implements AsyncDisposable {
    */
   assertHeld(): void {
     this.assertLease()
-    this.stops.lost.throwIfAborted()
+    this.#stops?.lost.throwIfAborted()
   }
 
   /** @internal Fires `lost` unless the session is certain to be alive. */
@@ -160,10 +170,18 @@ export class Claim implements AsyncDisposable {
     })
   }
 
-  /** @internal Settles the job as done, with encoded results (`model/kept-results.ts`). @throws as {@link consume} */
-  consumeWith(results: Uint8Array | undefined): Promise<void> {
+  /**
+   * @internal Settles the job as done, with encoded results (`model/kept-results.ts`), and with the end of its flow, which the board must be able
+   * to record (`recordedPlace`).
+   *
+   * @throws as {@link consume}; other errors if the record was refused: then nothing was done
+   */
+  consumeWith(results: Uint8Array | undefined, record?: HeldBackWrite): Promise<void> {
     const { posting } = this.#granted
-    return this.#settle(results ? { kind: 'consume', posting, results } : { kind: 'consume', posting })
+    const settlement = results
+      ? ({ kind: 'consume', posting, results } as const)
+      : ({ kind: 'consume', posting } as const)
+    return this.#settle(record ? { ...settlement, record } : settlement)
   }
 
   /** Gives the job back, so that any owner can claim it. @throws as {@link consume} */
@@ -332,12 +350,12 @@ export class Claim implements AsyncDisposable {
       const { keeper, entry, id, who, session, revision } = this.#granted
       const { cancelRequested } = entry
       this.#phase = 'settling'
-      return keeper.settle(entry, this, { id, who, session, revision, cancelRequested, ...how }).then(
+      return keeper.settle(entry, this, { ...how, id, who, session, revision, cancelRequested }).then(
         () => {
           this.#phase = 'settled'
         },
         (error: unknown) => {
-          this.#phase = this.stops.lost.aborted ? 'lost' : 'held'
+          this.#phase = this.#stops?.lost.aborted ? 'lost' : 'held'
           if (error instanceof ClaimLost) this.markLost(error)
           throw error
         },

@@ -1,5 +1,6 @@
 /** Waits for jobs that can be claimed, and claims them. */
 import { abortAfter, answerInTime, type FollowingSignal, followSignals } from '../../core/async/abort.ts'
+import type { Stoppable } from '../../core/async/abort-flag.ts'
 import { keepAlive } from '../../core/async/lifecycle.ts'
 import { NotConnected, NotFound, OutcomeUnknown, Timeout } from '../../core/errors.ts'
 import { describeError } from '../../core/failure.ts'
@@ -45,6 +46,8 @@ export class Claimer {
   readonly #options: ClaimerOptions
   readonly #waiting: WaitingView
   readonly #withdrawals: Withdrawals
+  /** Aborts when the board is closed. Calls follow this flag, because to follow a signal costs more. */
+  #closingFlag: FollowingSignal | undefined
 
   constructor(options: ClaimerOptions) {
     this.#options = options
@@ -64,11 +67,11 @@ export class Claimer {
     const { chooser } = this.#options
     this.#startUpkeep()
     using _alive = keepAlive()
-    using stop = followSignals([this.#options.signal, options.signal])
+    using stop = followSignals([this.#closing, options.signal])
     using _timer = options.timeout === 0 ? undefined : this.#startTimeout(stop, options.timeout)
     const accepts = (posting: Posting) => chooser.accepts(accept, posting)
     const mayPoll = options.timeout === undefined
-    using waiter = await this.#waiting.begin({ signal: stop.signal, accepts, mayPoll })
+    using waiter = await this.#waiting.begin({ signal: stop, accepts, mayPoll })
     while (!chooser.hasClaimable(accept)) await this.#waitForChange(waiter, { stop, timeout: options.timeout })
   }
 
@@ -88,16 +91,17 @@ export class Claimer {
     const { chooser, claiming, view } = this.#options
     this.#startUpkeep()
     using _alive = keepAlive()
-    using stop = followSignals([this.#options.signal, options.signal])
+    using stop = followSignals([this.#closing, options.signal])
     // The timeout ends only the wait for a change: a job that is already chosen may be granted by the time it fires.
-    using late = options.timeout === undefined ? stop : followSignals([stop.signal])
+    using late = options.timeout === undefined ? stop : followSignals([stop])
     using _timer = options.timeout === 0 ? undefined : this.#startTimeout(late, options.timeout)
     const accepts = (posting: Posting) => chooser.accepts(settings.accept, posting)
     const mayPoll = options.timeout === undefined
-    using waiter = await this.#waiting.begin({ signal: late.signal, accepts, mayPoll })
+    using waiter = await this.#waiting.begin({ signal: late, accepts, mayPoll })
     while (true) {
-      stop.signal.throwIfAborted()
-      while (view.extent.isTooShortFor(settings.max) && (await view.extent.readOn(stop))) stop.signal.throwIfAborted()
+      stop.throwIfAborted()
+      while (view.extent.isTooShortFor(settings.max) && (await view.extent.readOn({ signal: stop })))
+        stop.throwIfAborted()
       const places = chooser.reserveNext(settings)
       if (places.length === 0) {
         await this.#waitForChange(waiter, { stop: late, timeout: options.timeout })
@@ -121,12 +125,13 @@ export class Claimer {
     { stop, timeout }: { readonly stop: FollowingSignal; readonly timeout: Duration | undefined },
   ): Promise<void> {
     const { chooser, view } = this.#options
-    const polling = chooser.canClaim ? waiter.pollThenView(stop.signal) : undefined
+    const polling = chooser.canClaim ? waiter.pollThenView(stop) : undefined
     if (polling !== undefined) return polling
-    const more = chooser.canClaim ? view.extent.readOn(stop) : Promise.resolve(false)
+    const signal = { signal: stop }
+    const more = chooser.canClaim && view.extent.canReadOn ? view.extent.readOn(signal) : undefined
     if (timeout !== 0) {
-      more.catch(() => undefined)
-      await view.changed.wait(stop)
+      more?.catch(() => undefined)
+      await view.changed.wait(signal)
     } else if (!(await more)) throw this.#timeoutError(0)
   }
 
@@ -144,8 +149,8 @@ export class Claimer {
   }
 
   async #postThenClaim({ post, find }: OwnPost, options: WaitOptions): Promise<Claim> {
-    using stop = followSignals([this.#options.signal, options.signal])
-    using late = followSignals([stop.signal])
+    using stop = followSignals([this.#closing, options.signal])
+    using late = followSignals([stop])
     using _timer = this.#startTimeout(late, options.timeout)
     let job: Job
     try {
@@ -170,10 +175,10 @@ export class Claimer {
     late.throwIfAborted()
     using _reserved = view.queue.reserve(Job.entryFor(job))
     using _view = view.hold()
-    await view.whenEntered(late).catch((error: unknown) => {
+    await view.whenEntered({ signal: late }).catch((error: unknown) => {
       if (!(error instanceof NotConnected)) throw error
     })
-    while (!view.isCurrent) await view.changed.wait(late)
+    while (!view.isCurrent) await view.changed.wait({ signal: late })
     using _held = await view.extent.pin(Job.entryFor(job))
     return await this.#claimThis(job, { stop, late })
   }
@@ -188,12 +193,12 @@ export class Claimer {
     const entry = Job.entryFor(job)
     using _alive = keepAlive()
     while (true) {
-      stop.signal.throwIfAborted()
+      stop.throwIfAborted()
       if (entry.ended) throw new NotFound(`${job} left the board while it waited to be claimed here: ${entry.ended}`)
       const place = chooser.reserve(entry)
       const claim = place && (await claiming.tryClaim(place))
       if (claim) return claim
-      if (!place) await view.changed.wait(late)
+      if (!place) await view.changed.wait({ signal: late })
     }
   }
 
@@ -219,6 +224,11 @@ export class Claimer {
     view.unaccepted.start()
     expirer.start()
     doomed.start()
+  }
+
+  get #closing(): Stoppable {
+    this.#closingFlag ??= followSignals([this.#options.signal])
+    return this.#closingFlag
   }
 
   /** Does the work within the limits of the caller, also while the servers do not answer. @throws Timeout, the signal's reason */

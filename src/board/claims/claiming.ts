@@ -13,7 +13,7 @@ import { hasDroppedDetails, type Posting } from '../model/posting.ts'
 import type { LiveView } from '../view/live-view.ts'
 import type { AcceptGuard } from './accept-guard.ts'
 import type { Canceller } from './cancelling.ts'
-import { type Candidate, sortCandidates } from './candidates.ts'
+import { type Candidate, sortCandidates, sortPlain } from './candidates.ts'
 import type { JobChooser } from './choosing.ts'
 import { Claim } from './claim.ts'
 import type { ClaimSession } from './claim-session.ts'
@@ -91,12 +91,12 @@ export class JobClaimer {
     accept?: (posting: Posting) => boolean,
   ): Promise<Result<Claim>[]> {
     const { incarnation, backend, chooser, rejected } = this.#options
-    const { within: claimable, over, refused } = await sortCandidates(places, { incarnation, backend })
+    const sorted = sortPlain(places) ?? (await sortCandidates(places, { incarnation, backend }))
+    const { within: claimable, over, refused } = sorted
     const within = accept ? claimable.filter((candidate) => this.#isAcceptedWhole(candidate, accept)) : claimable
-    const [claimed, discarded] = await Promise.all([
-      this.#claimInTransactions(within),
-      Promise.all(over.map((candidate) => this.#discard(candidate).catch(toFailed))),
-    ])
+    const discarding = over.map((candidate) => this.#discard(candidate).catch(toFailed))
+    const claimed = await this.#claimInTransactions(within)
+    const discarded = discarding.length === 0 ? [] : await Promise.all(discarding)
     const unclaimed = refused.map(({ error }) => ({ error }))
     // A job that was trashed was not claimed by another owner: it is no sign of contention.
     chooser.recordResults([...claimed, ...unclaimed])
@@ -137,13 +137,14 @@ export class JobClaimer {
   async #claimInTransactions(candidates: readonly Candidate[]): Promise<Result<Claim>[]> {
     if (candidates.length === 0) return []
     const { limits: book, backend, who, incarnation } = this.#options
-    await book.open('view')
+    if (!book.isOpenFor('view')) await book.open('view')
     // The post and the end of the job go by this clock, too: with another one, the run could begin before the post.
     const at = new Date(backend.clock.now())
     const attempt = { who, at, incarnation: incarnation.id }
     const prepared = candidates.map((candidate) => this.#toRequest(candidate, attempt))
     const requests = prepared.filter((request): request is ClaimRequest => !('error' in request))
     const answers = await this.#requestClaims(requests)
+    if (this.#noteLimits(requests, answers)) await book.refresh().catch(() => undefined)
     let next = 0
     const claimed = prepared.map((request, index): Result<Claim> => {
       if ('error' in request) return request
@@ -153,8 +154,10 @@ export class JobClaimer {
       return place ? this.#createClaim(place.entry, request, answer.value) : this.#noAnswer
     })
     const claims = claimed.flatMap((result) => ('value' in result ? [result.value] : []))
-    await this.#waitUntilProven(claims)
-    await this.#deliverCancelRequests(candidates, claimed)
+    const alive = this.#options.session.whenAlive()
+    if (alive !== undefined) await this.#waitUntilProven(alive, claims)
+    const cancelling = this.#deliverCancelRequests(candidates, claimed)
+    if (cancelling.length > 0) await Promise.all(cancelling)
     // A claim that is already lost or cancelled is handed out, too: its signals have fired.
     for (const claim of claims) claim.assertLease()
     return claimed
@@ -175,17 +178,13 @@ export class JobClaimer {
     }
   }
 
-  async #requestClaims(requests: readonly ClaimRequest[]): Promise<readonly Result<ClaimGrant>[]> {
-    if (requests.length === 0) return []
-    const answers = await this.#options.backend.claims
-      .claim(requests)
-      .catch((error: unknown) => requests.map(() => toFailed(error)))
-    await this.#noteLimits(requests, answers)
-    return answers
+  #requestClaims(requests: readonly ClaimRequest[]): Promise<readonly Result<ClaimGrant>[]> {
+    if (requests.length === 0) return NO_ANSWERS
+    return this.#options.backend.claims.claim(requests).catch((error: unknown) => requests.map(() => toFailed(error)))
   }
 
-  /** Takes in what the answers say about limits. After a refusal because limits were changed, resolves when they are known as they are now. */
-  async #noteLimits(requests: readonly ClaimRequest[], answers: readonly Result<ClaimGrant>[]): Promise<void> {
+  /** Takes in what the answers say about limits. Returns whether a claim was refused because limits were changed: they have to be read again. */
+  #noteLimits(requests: readonly ClaimRequest[], answers: readonly Result<ClaimGrant>[]): boolean {
     const { view, limits } = this.#options
     let isStale = false
     for (const [index, answer] of answers.entries()) {
@@ -198,7 +197,7 @@ export class JobClaimer {
         if (isCurrent) this.#noteLimitReached(requests[index], answer.error)
       } else isStale ||= answer.error instanceof LimitsChanged
     }
-    if (isStale) await limits.refresh().catch(() => undefined)
+    return isStale
   }
 
   /** A job that costs fewer tokens may start before the refused job could: the arrival time of the key says when. */
@@ -228,9 +227,7 @@ export class JobClaimer {
    * Waits until the session is proven to be alive, because an owner must not act before. Almost always it is proven already. If
    * the session ends first, the next proof may come late: then the wait ends as soon as all of these claims are lost.
    */
-  async #waitUntilProven(claims: readonly Claim[]): Promise<void> {
-    const alive = this.#options.session.whenAlive()
-    if (!alive) return
+  async #waitUntilProven(alive: Promise<unknown>, claims: readonly Claim[]): Promise<void> {
     const proven = alive.then(
       () => true,
       () => true,
@@ -244,7 +241,7 @@ export class JobClaimer {
   }
 
   /** Cancels the claims of jobs whose cancel was requested before they were claimed. */
-  async #deliverCancelRequests(candidates: readonly Candidate[], claimed: readonly Result<Claim>[]): Promise<void> {
+  #deliverCancelRequests(candidates: readonly Candidate[], claimed: readonly Result<Claim>[]): Promise<void>[] {
     const cancelling: Promise<void>[] = []
     for (const [index, { place }] of candidates.entries()) {
       const { entry } = place
@@ -252,6 +249,8 @@ export class JobClaimer {
       if (!entry.cancelRequested || entry.id === undefined || !result || 'error' in result) continue
       cancelling.push(this.#options.canceller.deliverEarlier(entry.id, result.value))
     }
-    if (cancelling.length > 0) await Promise.all(cancelling)
+    return cancelling
   }
 }
+
+const NO_ANSWERS: Promise<readonly Result<ClaimGrant>[]> = Promise.resolve([])

@@ -71,7 +71,8 @@ export class HeldClaims {
     if (entry.follower) this.#followed.set(entry, entry.follower.follow(entry))
     const { posting } = claim
     // The newest attempt is still running: only earlier attempts make a job a suspect.
-    this.takeSuspectPlace(entry, { ...posting, attempts: posting.attempts.slice(0, -1) })
+    if (posting.attempts.length > 1)
+      this.takeSuspectPlace(entry, { ...posting, attempts: posting.attempts.slice(0, -1) })
     // The end of the session may have been reported between the answer and this line.
     if (this.#options.session.isOver(session)) this.#lose(entry, claim, 'the session is over')
   }

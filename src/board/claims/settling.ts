@@ -1,5 +1,5 @@
 /** Ends jobs: settles claims, and moves unclaimed jobs to the trash. Writes what ends to the history of the board. */
-import { ClaimLost } from '../../core/errors.ts'
+import { ClaimLost, UnsupportedCapability } from '../../core/errors.ts'
 import { attempt } from '../../core/result.ts'
 import { type AlarmClock, systemAlarmClock } from '../../core/time.ts'
 import type { Backend, DiscardRequest, Settlement, StoredJob } from '../contract/index.ts'
@@ -78,6 +78,14 @@ export class Settler implements ClaimKeeper {
     return attempt(() => {
       const { backend, view, held } = this.#options
       if (settlement.kind === 'abandon' && settlement.held) assertSupported(backend, settlement.posting)
+      if (
+        settlement.kind === 'consume' &&
+        settlement.record &&
+        settlement.record.place !== backend.claims.recordedPlace
+      )
+        throw new UnsupportedCapability(`${backend.uri} cannot write to the logbooks of ${claim.job}`, {
+          capability: 'records',
+        })
       const history = this.#toHistory(entry, settlement)
       entry.settledPosting = settlement.posting
       return backend.claims.settle(history ? { ...settlement, history } : settlement).then(

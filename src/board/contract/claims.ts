@@ -1,4 +1,5 @@
 /** Claims: how they are granted, and how they end. */
+import type { HeldBackWrite } from '../../core/async/held-back-write.ts'
 import type { Result } from '../../core/result.ts'
 import type { HistoryEntry } from '../model/ended-job.ts'
 import type { ClaimLimits } from '../model/limits.ts'
@@ -13,6 +14,8 @@ export interface BackendClaims {
   claim(choices: readonly ClaimRequest[]): Promise<Result<ClaimGrant>[]>
   /** Settles a claim in one transaction. Errors: NotConnected, ClaimLost, OutcomeUnknown. */
   settle(settlement: Settlement): Promise<void>
+  /** The place of logbooks whose writes a settlement can include; absent if there is none. */
+  readonly recordedPlace?: string
   /**
    * Ends the claim of another owner, which is held at this revision, in one transaction: the job is unclaimed, and everything that the
    * claim was granted is free. The owner receives the change as it receives the changes of other jobs. Never called
@@ -61,8 +64,8 @@ export type Settlement = {
   readonly cancelRequested: boolean
   /** The entry that the end of the job adds to the history; absent for an abandon, and where the board keeps none. */
   readonly history?: HistoryEntry
-} /** `results`: encoded results that the history keeps; they are in `history` already. */ & (
-  | { readonly kind: 'consume'; readonly results?: Uint8Array }
+} /** `results`: encoded results that the history keeps; they are in `history` already. */ /** `record`: the end of the flow in its logbook. If it is refused, nothing is done. */ & (
+  | { readonly kind: 'consume'; readonly results?: Uint8Array; readonly record?: HeldBackWrite }
   /** `held`: the posting of the claim, whose resources it holds, where the posting that is written has others. */
   | { readonly kind: 'abandon'; readonly held?: Posting }
   | ({ readonly kind: 'trash' } & TrashReason)

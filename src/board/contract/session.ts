@@ -28,11 +28,11 @@ export interface BackendSession {
 
 export interface LeaseWatch extends Disposable {
   /**
-   * Resolves with the id of the session as soon as it, or the next one, is certain to be alive; nearly always at once.
+   * Resolves as soon as the session, or the next one, is certain to be alive; undefined if it is certain at this instant, as nearly always.
    *
    * @throws NotConnected
    */
-  whenAlive(): Promise<string>
+  whenAlive(): Promise<unknown> | undefined
 }
 
 export interface BackendClock {

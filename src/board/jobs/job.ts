@@ -2,6 +2,7 @@
 import { type InspectOptions, inspect } from 'node:util'
 import { abortAfter, followSignals, rejectOnAbort } from '../../core/async/abort.ts'
 import { keepAlive } from '../../core/async/lifecycle.ts'
+import { copyPlain } from '../../core/codec.ts'
 import { InvalidArgument, NotFound, Timeout } from '../../core/errors.ts'
 import { toReference } from '../../core/job-reference.ts'
 import { assertOptions } from '../../core/options.ts'
@@ -278,5 +279,5 @@ export class Job {
 }
 
 function copyDetails(details: Details): Details {
-  return isSealed(details) ? unseal(details) : structuredClone(details)
+  return isSealed(details) ? unseal(details) : copyPlain(details)
 }

@@ -63,6 +63,11 @@ export class LimitBook {
     return this.#revision
   }
 
+  /** Returns whether {@link open} has nothing to do for the user. */
+  isOpenFor(user: LimitBookUser): boolean {
+    return this.#users.has(user) && (this.#revision !== undefined || !this.isSupported)
+  }
+
   /** Reads the limits, and watches them until all users have closed. @throws NotConnected, AccessDenied */
   async open(user: LimitBookUser): Promise<void> {
     this.#users.add(user)

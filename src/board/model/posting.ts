@@ -443,6 +443,17 @@ export function encodeLife(posting: Posting, encoding: Encoding): Uint8Array {
   return encodePlain({ runs, attempts, size, ...added, ...times, ...(delay === undefined ? {} : { delay }) }, encoding)
 }
 
+/**
+ * Returns whether {@link encodeLife} returns the same bytes for two postings: jobs that are claimed together share their first attempt. Compares no contents, so
+ * it may return false although the bytes are the same.
+ */
+export function haveSameLife(one: Posting, other: Posting): boolean {
+  const isFirst = ({ attempts, delay, amended, replacedAfter }: Posting) =>
+    attempts.length === 1 && delay === undefined && amended === undefined && replacedAfter === undefined
+  const isSame = one.attempts[0] === other.attempts[0] && one.runs === other.runs && one.size === other.size
+  return isSame && isFirst(one) && isFirst(other)
+}
+
 function decodeRaw(bytes: Uint8Array, encoding: Encoding): { record: Record<string, unknown>; memory: number } {
   let value: unknown
   let memory: number

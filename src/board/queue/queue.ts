@@ -257,6 +257,11 @@ export class ClaimQueue {
     return woken
   }
 
+  /** Whether no job can be claimed now, as is known without a search. */
+  get hasNoneReady(): boolean {
+    return this.#limits.isEmpty && this.#readyEntries.size === 0
+  }
+
   /** Chooses the first claimable jobs and returns them in claim order. They are not chosen again until {@link unreserve}. */
   reserveNext(wanted: TakeOptions): QueuePlace[] {
     const { max, random = Math.random } = wanted

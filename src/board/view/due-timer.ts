@@ -20,6 +20,7 @@ export class DueTimer {
 
   /** Sets the timer for this time on the backend's clock; undefined for no time. To be called often: mostly it does nothing. */
   set(at: number | undefined): void {
+    if (at === undefined && this.#at === undefined) return
     const left = at === undefined ? 0 : Math.max(1, at - this.#now())
     const end = monotonic() + left
     // The clock may have been wrong when the timer was set: it is known only after an answer of the server.

@@ -3,6 +3,7 @@
  *
  * A job that a caller waits for is pinned: it stays in the view. If a caller finds nothing to claim, the next section is read.
  */
+import type { Stoppable } from '../../core/async/abort-flag.ts'
 import type { JobEntry } from '../model/entry.ts'
 import type { ContentReader } from './content-reader.ts'
 import type { JobIndex } from './job-index.ts'
@@ -59,13 +60,19 @@ export class ViewExtent {
     return readiness.isCurrent && windowReader?.isTooShortFor(jobs) === true
   }
 
+  /** Whether there may be a next section that can be read now. */
+  get canReadOn(): boolean {
+    const { index, windowReader, readiness } = this.#options
+    return windowReader !== undefined && index.window?.isWholeBoard !== true && readiness.isCurrent
+  }
+
   /**
    * Reads the next section for a caller that finds nothing to claim in the view. Resolves with false if there is none, or it cannot be
    * read now.
    */
-  async readOn(options: { signal?: AbortSignal | undefined } = {}): Promise<boolean> {
-    const { index, windowReader, contentReader, subscription, readiness } = this.#options
-    if (!windowReader || index.window?.isWholeBoard || !readiness.isCurrent) return false
+  async readOn(options: { signal?: Stoppable | undefined } = {}): Promise<boolean> {
+    const { windowReader, contentReader, subscription, readiness } = this.#options
+    if (!windowReader || !this.canReadOn) return false
     const hasMore = contentReader.isBusy || (await windowReader.readOn())
     // A view that was closed meanwhile must not be opened again: nothing would close it.
     if (!hasMore || !subscription.isOpen) return false

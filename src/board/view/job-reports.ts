@@ -215,7 +215,7 @@ export class JobReports {
   /** Applies a posting that a claim, a settlement or a replacement of this process has written. The claim itself is reported as a change. */
   applyOwnWrite(entry: JobEntry, written: OwnWrite): void {
     if (!entry.stored) return
-    entry.stored = { ...entry.stored, ...written }
+    entry.stored = Object.assign({ ...entry.stored }, written)
     this.#index.queue.update(entry)
   }
 

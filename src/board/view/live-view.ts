@@ -17,6 +17,7 @@
  */
 
 import { Condition, createDeferred } from '../../core/async/abort.ts'
+import type { Stoppable } from '../../core/async/abort-flag.ts'
 import { asError } from '../../core/errors.ts'
 import type { Backend, BoardChange, JobStatus, StoredJob } from '../contract/index.ts'
 import type { JobEntry } from '../model/entry.ts'
@@ -210,7 +211,7 @@ export class LiveView {
   }
 
   /** Resolves when the backend reports changes. The caller holds the view. @throws NotConnected, AccessDenied */
-  whenSubscribed(options: { signal?: AbortSignal | undefined } = {}): Promise<void> {
+  whenSubscribed(options: { signal?: Stoppable | undefined } = {}): Promise<void> {
     return this.#subscription.whenSubscribed(options)
   }
 
@@ -219,7 +220,7 @@ export class LiveView {
    *
    * @throws NotConnected, AccessDenied
    */
-  whenEntered(options: { signal?: AbortSignal | undefined } = {}): Promise<void> {
+  whenEntered(options: { signal?: Stoppable | undefined } = {}): Promise<void> {
     return this.#readiness.whenEntered(options)
   }
 
@@ -257,7 +258,7 @@ export class LiveView {
    *
    * @throws NotConnected, AccessDenied if the view cannot be opened
    */
-  whenSettled(options: { signal?: AbortSignal | undefined } = {}): Promise<void> {
+  whenSettled(options: { signal?: Stoppable | undefined } = {}): Promise<void> {
     return this.#readiness.whenSettled(options)
   }
 

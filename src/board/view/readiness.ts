@@ -9,6 +9,7 @@
  * | entered | it was current, with all postings read, at least once since it was opened: it shows the board | it is closed |
  */
 import type { Condition } from '../../core/async/abort.ts'
+import type { Stoppable } from '../../core/async/abort-flag.ts'
 import type { NotConnected } from '../../core/errors.ts'
 import type { ReadList } from './content-reader.ts'
 import type { JobFollower } from './job-follower.ts'
@@ -46,12 +47,12 @@ export class Readiness {
   }
 
   /** Resolves when the view is entered. @throws NotConnected, AccessDenied */
-  async whenEntered(options: { signal?: AbortSignal | undefined } = {}): Promise<void> {
+  async whenEntered(options: { signal?: Stoppable | undefined } = {}): Promise<void> {
     if (!this.#isEntered) await this.whenSettled(options)
   }
 
   /** Resolves when the view is settled. @throws NotConnected, AccessDenied if the view cannot be opened */
-  async whenSettled(options: { signal?: AbortSignal | undefined } = {}): Promise<void> {
+  async whenSettled(options: { signal?: Stoppable | undefined } = {}): Promise<void> {
     const { subscription, toRead, changed } = this.#options
     if (!this.#isEntered) await subscription.whenSubscribed(options)
     while (!this.isCurrent) {

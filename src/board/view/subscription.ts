@@ -11,6 +11,7 @@
  * to poll closes it at once.
  */
 import { rejectOnAbort } from '../../core/async/abort.ts'
+import type { Stoppable } from '../../core/async/abort-flag.ts'
 import { RecurringError } from '../../core/async/recurring-error.ts'
 import { asError, NotConnected } from '../../core/errors.ts'
 import { backoffDelay, monotonic, startTimer } from '../../core/time.ts'
@@ -114,7 +115,7 @@ export class Subscription {
    *
    * @throws NotConnected, AccessDenied and others: another attempt follows by itself while the view is held
    */
-  async whenSubscribed({ signal }: { readonly signal?: AbortSignal | undefined } = {}): Promise<void> {
+  async whenSubscribed({ signal }: { readonly signal?: Stoppable | undefined } = {}): Promise<void> {
     const attempt = this.#subscribe()
     await (signal ? rejectOnAbort(attempt, signal) : attempt)
   }

@@ -47,8 +47,10 @@ export class ClaimLoop {
   #isPausing = false
   /** Whether the queue was refreshed after there was nothing to claim. */
   #isQueueFresh = false
-  /** The signal of the call in progress that claims or waits for jobs. */
-  #claimSignal: FollowingSignal | undefined
+  /** The signal for calls that claim or wait for jobs, until it fires: most calls end without it, and the next one has the same. */
+  #lookSignal: FollowingSignal | undefined
+  /** Identifies the call in progress that claims or waits for jobs. */
+  #look: object | undefined
   #lastCheckedAt: Date | undefined
 
   constructor(options: ClaimLoopOptions) {
@@ -77,17 +79,17 @@ export class ClaimLoop {
   /** Makes sure that all changes are received while it waits for a job. Called periodically. @throws NotConnected */
   async check(): Promise<void> {
     const { board } = this.#options
-    const look = this.#claimSignal
+    const look = this.#look
     if (!look || !board.connected) return
     const askedAt = new Date()
     await boardInternals(board).catchUp()
     // Without a connection, some boards answer at once, because they read everything again later: such an answer proves nothing.
-    if (this.#claimSignal === look && board.connected) this.#lastCheckedAt = askedAt
+    if (this.#look === look && board.connected) this.#lastCheckedAt = askedAt
   }
 
   /** Checks the queue again: a rejected job may be acceptable now, or the conductor was paused. */
   recheck(): void {
-    this.#claimSignal?.abort(RECHECK)
+    if (this.#look) this.#lookSignal?.abort(RECHECK)
     this.#options.slots.changed.notify()
   }
 
@@ -119,6 +121,7 @@ export class ClaimLoop {
     const claimOnce = () => this.#claimOnce(signal)
     while (!signal.aborted)
       await retryUntilAborted(claimOnce, { firstPauseMs: 100, maxPauseMs: MAX_PAUSE_MS, signal, onRetry })
+    this.#lookSignal?.[Symbol.dispose]()
     this.#isPausing = false
     slots.setOut(lane)
   }
@@ -183,7 +186,7 @@ export class ClaimLoop {
   }): Promise<readonly Claim[] | 'nothing'> {
     const { board, accept } = this.#options
     try {
-      return (await this.#look(options.signal, (signal) => board.claimNext({ ...options, accept, signal }))) ?? []
+      return (await this.#lookWith(options.signal, (signal) => board.claimNext({ ...options, accept, signal }))) ?? []
     } catch (error) {
       if (error instanceof Timeout) return 'nothing'
       throw error
@@ -193,24 +196,31 @@ export class ClaimLoop {
   /** Waits until a job can be claimed, or the lane is woken. */
   async #waitForJobs(signal: AbortSignal): Promise<void> {
     const { board, lane, accept } = this.#options
-    await this.#look(signal, (stop) =>
+    const waiting = this.#lookWith(signal, (stop) =>
       Promise.race([boardInternals(board).waitToClaim({ accept, signal: stop }), lane.wake.wait({ signal: stop })]),
     )
+    // Ends the other wait, too.
+    await waiting.finally(() => this.#lookSignal?.abort(RECHECK))
   }
 
   /** Calls work that {@link recheck} ends; resolves with undefined then. */
-  async #look<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T | undefined> {
-    using look = followSignals([signal])
-    this.#claimSignal = look
+  async #lookWith<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T | undefined> {
+    if (!this.#lookSignal || this.#lookSignal.aborted) {
+      this.#lookSignal?.[Symbol.dispose]()
+      this.#lookSignal = followSignals([signal])
+    }
+    const look = {}
+    this.#look = look
     if (this.#options.board.connected) this.#lastCheckedAt = new Date()
     try {
-      return await work(look.signal)
+      return await work(this.#lookSignal.signal)
     } catch (error) {
+      // A call that ended with a Timeout goes on until its signal fires: it would claim jobs that nobody runs.
+      this.#lookSignal.abort(RECHECK)
       if (error === RECHECK && !signal.aborted) return undefined
       throw error
     } finally {
-      this.#claimSignal = undefined
-      look.abort(RECHECK)
+      this.#look = undefined
     }
   }
 

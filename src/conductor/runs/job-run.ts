@@ -6,6 +6,7 @@ import type { Claim, Job, Limits } from '../../board/index.ts'
 import { missingDeclarations, toBatchRun, toDeclared, toScheduledRun } from '../../board/internal.ts'
 import { abortAfter, followSignals, openOrAbort, rejectOnAbort } from '../../core/async/abort.ts'
 import { AbortFlag, type Stoppable } from '../../core/async/abort-flag.ts'
+import type { HeldBackWrite } from '../../core/async/held-back-write.ts'
 import {
   type Cancelled,
   ChildUnavailable,
@@ -21,7 +22,7 @@ import {
   Timeout,
 } from '../../core/errors.ts'
 import { failureOf, type TooManyRequests } from '../../core/failure.ts'
-import type { Logger } from '../../core/log.ts'
+import { type Logger, lazyChildLog } from '../../core/log.ts'
 import { defined } from '../../core/options.ts'
 import type { AlarmClock, Duration } from '../../core/time.ts'
 import type { Span } from '../../core/tracing.ts'
@@ -38,12 +39,14 @@ import { dependenciesOf, type EndReader } from './dependencies.ts'
 import { toKeptResults } from './kept-results.ts'
 import { toRunningJob } from './running-job.ts'
 import type { TaskWatch } from './task-watch.ts'
-import { jobStopWatch, type StopIgnored } from './unstopped-jobs.ts'
+import { type JobStopWatch, jobStopWatch, type StopIgnored } from './unstopped-jobs.ts'
 
 export interface JobRunContext {
   readonly flows: KnownFlows
   /** The id of the board whose jobs are run; recorded in the logbooks that are made for them. */
   readonly boardId: string
+  /** The place of the logbooks that the board can write in the transaction that settles a job; undefined if there is none. */
+  readonly recordedPlace: string | undefined
   readonly persistence: Persistence
   /** The limits of the board, whose tokens tasks take. */
   readonly limits: Pick<Limits, 'take' | 'isSupported'>
@@ -61,16 +64,21 @@ export interface JobRunContext {
   /** The deadline of jobs that have none. */
   readonly defaultDeadline?: Duration | undefined
   /** Fires when flows must be suspended, in the second stage of a stop. */
-  readonly suspend: AbortSignal
+  readonly suspend: Stoppable
   /** Fires when tasks that ignore their signal are not waited for any more. */
-  readonly leave: AbortSignal
-  /** Fires, with the error, when code of this job has failed outside of every task's promise. */
-  readonly faultStop?: Stoppable
-  /** The span of the run, if it is traced. */
-  readonly span?: Span | undefined
+  readonly leave: Stoppable
   readonly tasks: TaskWatch
   readonly onStopIgnored: (event: StopIgnored) => void
   readonly onProgress: (event: RunProgressed) => void
+}
+
+/** What belongs to one run, beside what all runs of a conductor share. */
+interface OwnRunOptions {
+  readonly context: JobRunContext
+  /** Fires, with the error, when code of this job has failed outside of every task's promise. */
+  readonly faultStop: Stoppable
+  /** The span of the run, if it is traced. */
+  readonly span: Span | undefined
 }
 
 /** A progress report of a task. */
@@ -88,38 +96,78 @@ export interface JobRun {
   readonly ending: RunEnding
   /** The refusals of other systems that the tasks have reported. */
   readonly refused: readonly TooManyRequests[]
+  /** The write of the end of the flow, if it was held back. The caller sends it with the settlement of the job, or alone before the settlement. */
+  readonly heldBack?: HeldBackWrite | undefined
   /** Resolves when no code of the run executes any more: a task may continue after its signal fired. */
   readonly idle: Promise<void>
 }
 
 /** Runs the flow of a claimed job. Never rejects. */
-export async function runJob(claim: Claim, context: JobRunContext): Promise<JobRun> {
+export async function runJob(claim: Claim, options: OwnRunOptions): Promise<JobRun> {
+  const { context, faultStop } = options
   // No code of the flow runs yet: a stop does not wait for logbooks or a schema that do not answer.
-  using early = followSignals([claim.stops.lost, context.faultStop, context.suspend])
-  let resolved: Awaited<ReturnType<KnownFlows['resolve']>>
+  const early = followSignals([claim.stops.lost, faultStop, context.suspend])
   try {
-    resolved = await rejectOnAbort(context.flows.resolve(claim.job.details), early)
-  } catch (error) {
-    if (early.aborted) return endedRun(toStopEnding(early.reason, { claim, context }))
-    // A schema is user code: `checkStore` changes the errors that it throws, because they are not faults of the posting.
-    if (error instanceof JobboardError) return endedRun({ kind: 'unworkable', error })
-    return endedRun({ kind: 'defect', error })
-  }
-  const undeclared = checkDeclarations(claim, resolved)
-  if (undeclared) return endedRun(undeclared)
-  try {
-    const request = {
-      book: toBookRequest(claim.job.book, { boardId: context.boardId, flow: resolved.flow }),
-      flow: { uuid: claim.job.uuid, name: resolved.flow.name, version: resolved.flow.version },
-      run: claim.run,
-      claim: newUuid(),
-      settledOn: context.boardId,
+    const resolved = await resolveFlow(claim, options, early)
+    if ('kind' in resolved) return endedRun(resolved)
+    let heldBack: HeldBackWrite | undefined
+    const holdBack = (write: HeldBackWrite) => {
+      if (write.place === context.recordedPlace) heldBack = write
+      return heldBack !== undefined
     }
-    await using log = await openOrAbort(early, acquire(context.persistence, request))
-    assertOwnLogbook(claim, { posted: resolved.flow.name, recorded: log.flow.name })
-    return await runClaimedFlow(claim, { ...resolved, log }, context)
+    const request = toAcquireRequest(claim, { flow: resolved.flow, context, holdBack })
+    const log = await openOrAbort(early, acquire(context.persistence, request))
+    try {
+      assertOwnLogbook(claim, { posted: resolved.flow.name, recorded: log.flow.name })
+      return { ...(await runClaimedFlow(claim, { ...resolved, log }, options)), heldBack }
+    } finally {
+      await log[Symbol.asyncDispose]()
+    }
   } catch (error) {
-    return endedRun(toStopEnding(error, { claim, context }))
+    return endedRun(toStopEnding(error, { claim, faultStop }))
+  } finally {
+    early[Symbol.dispose]()
+  }
+}
+
+interface ResolvedFlow {
+  readonly flow: AnyFlow
+  readonly store: Readonly<Record<string, unknown>>
+}
+
+/** Returns the flow with its inputs, or the end of a run that cannot begin. Never rejects. */
+async function resolveFlow(
+  claim: Claim,
+  { context, faultStop }: OwnRunOptions,
+  early: Stoppable,
+): Promise<ResolvedFlow | RunEnding> {
+  try {
+    const resolved = await rejectOnAbort(context.flows.resolve(claim.job.details), early)
+    return checkDeclarations(claim, resolved) ?? resolved
+  } catch (error) {
+    if (early.aborted) return toStopEnding(early.reason, { claim, faultStop })
+    // A schema is user code: its errors are no faults of the posting, so `checkStore` changes them.
+    return error instanceof JobboardError ? { kind: 'unworkable', error } : { kind: 'defect', error }
+  }
+}
+
+interface LogRequest {
+  readonly flow: AnyFlow
+  readonly context: JobRunContext
+  readonly holdBack: (write: HeldBackWrite) => boolean
+}
+
+function toAcquireRequest({ job, run }: Claim, { flow, context, holdBack }: LogRequest): AcquireRequest {
+  const { boardId, services } = context
+  return {
+    book: toBookRequest(job.book, { boardId, flow }),
+    flow: { uuid: job.uuid, name: flow.name, version: flow.version },
+    run,
+    claim: newUuid(),
+    settledOn: boardId,
+    // Services may take long to be made, and meanwhile the logbook shows that the flow is pending.
+    beginsAtOnce: services.forRun === undefined,
+    holdBack,
   }
 }
 
@@ -154,25 +202,60 @@ function checkDeclarations(
   }
 }
 
+/** The signals that stop the code of a run. */
+interface RunSignals extends Disposable {
+  /** Fires when the claim is lost, code outside of tasks has failed, or tasks that ignore their signal are not waited for any more. */
+  readonly stop: Stoppable
+  /** Fires when the job is cancelled, or its deadline has passed. */
+  readonly cancel: Stoppable
+  readonly watch: JobStopWatch
+}
+
+/** Follows the signals of a run until the result is disposed. */
+function followRunSignals({ stops, job, run }: Claim, { context, faultStop }: OwnRunOptions): RunSignals {
+  const { leave, tasks, clock, defaultDeadline, onStopIgnored } = context
+  const stop = followSignals([stops.lost, faultStop, leave])
+  // A deadline is enforced even if a task ignores its signal: the job is given back as failed, and the engine writes no more.
+  const watch = jobStopWatch({ job, run, clock, onStopIgnored, giveBack: (reason) => stop.abort(reason) })
+  const running = () => tasks.executing(job.uuid)
+  const held: Disposable[] = [stop, watch(stops.cancelled, { running })]
+  let cancel: Stoppable = stops.cancelled
+  const deadline = job.deadline ?? defaultDeadline
+  if (deadline !== undefined) {
+    const limit = new AbortFlag()
+    const late = (time: string) => new Timeout(`${job}: not done within ${time}`)
+    const either = followSignals([stops.cancelled, limit])
+    cancel = either
+    // The two signals are watched separately: a deadline is enforced also after a cancellation.
+    held.push(abortAfter(limit, deadline, late, clock), either, watch(limit, { running }))
+  }
+  const dispose = () => {
+    for (const each of held) each[Symbol.dispose]()
+  }
+  return { stop, cancel, watch, [Symbol.dispose]: dispose }
+}
+
 async function runClaimedFlow(
   claim: Claim,
-  what: { flow: AnyFlow; store: Readonly<Record<string, unknown>>; log: FlowLog },
-  context: JobRunContext,
+  what: ResolvedFlow & { readonly log: FlowLog },
+  options: OwnRunOptions,
 ): Promise<JobRun> {
-  // A deadline is kept although a task ignores its signal: the job is given back as failed, and the engine writes no more.
-  const ignored = new AbortFlag()
-  using stop = followSignals([claim.stops.lost, context.faultStop, context.leave, ignored])
+  const signals = followRunSignals(claim, options)
+  try {
+    return await runWithSignals(claim, what, { ...options, signals })
+  } finally {
+    signals[Symbol.dispose]()
+  }
+}
+
+async function runWithSignals(
+  claim: Claim,
+  what: ResolvedFlow & { readonly log: FlowLog },
+  { context, faultStop, span, signals }: OwnRunOptions & { readonly signals: RunSignals },
+): Promise<JobRun> {
+  const { stop, cancel, watch } = signals
   const { job } = claim
-  const { tasks, clock, defaultDeadline, onStopIgnored, persistence } = context
-  const limit = new AbortFlag()
-  const late = (time: string) => new Timeout(`${job}: not done within ${time}`)
-  using _deadline = abortAfter(limit, job.deadline ?? defaultDeadline, late, clock)
-  using cancel = followSignals([claim.stops.cancelled, limit])
-  const watch = jobStopWatch({ job, run: claim.run, clock, onStopIgnored, giveBack: (reason) => ignored.abort(reason) })
-  const running = () => tasks.executing(job.uuid)
-  // Each by itself: a deadline that comes after a cancellation is kept, too.
-  using _cancelWatch = watch(claim.stops.cancelled, { running })
-  using _limitWatch = watch(limit, { running })
+  const { tasks, persistence } = context
   const refused: TooManyRequests[] = []
   const known = {
     fence: claim.fence,
@@ -181,15 +264,16 @@ async function runClaimedFlow(
     batch: toBatchRun(job),
   }
   const { shared, forRun } = context.services
-  const { span } = context
-  using making = followSignals([stop, context.suspend])
-  const make = () => forRun && makeRunServices(forRun, { ...known, run: claim.run, stop: [making] })
   let services: RunServices | undefined
-  try {
-    services = await (span ? span.within(make) : make())
-  } catch (error) {
-    // This is an error of user code, like the error of a task: whatever its class is, it says nothing about the claim or the logbooks.
-    return endedRun(making.aborted ? toStopEnding(making.reason, { claim, context }) : { kind: 'defect', error })
+  if (forRun) {
+    using making = followSignals([stop, context.suspend])
+    const make = () => makeRunServices(forRun, { ...known, run: claim.run, stop: [making] })
+    try {
+      services = await (span ? span.within(make) : make())
+    } catch (error) {
+      // This is an error of user code, like the error of a task: whatever its class is, it says nothing about the claim or the logbooks.
+      return endedRun(making.aborted ? toStopEnding(making.reason, { claim, faultStop }) : { kind: 'defect', error })
+    }
   }
   const engine = new Engine({
     ...what,
@@ -203,14 +287,14 @@ async function runClaimedFlow(
     },
     services: services ? services.services : shared,
     isolator: context.isolator,
-    logger: context.log.child({ job: job.uuid }),
+    logger: lazyChildLog(context.log, { job: job.uuid }),
     concurrency: context.flowConcurrency,
     clock: context.clock,
     span,
     performing: (task, how, ownLimit) => {
       const end = tasks.begin({ job: job.uuid, name: job.name, task }, how)
       if (!ownLimit) return end
-      // A task follows other signals, too: what these are about is watched above, or over.
+      // This signal also fires for the signals of the run. They are watched above, or the run is over: only the task's own deadline counts here.
       const watching = watch(ownLimit, { running: () => [task], onlyDeadline: true })
       return () => {
         end()
@@ -221,14 +305,14 @@ async function runClaimedFlow(
   engine.on('progress', ({ atom: task, flow: _same, ...report }) => {
     context.onProgress({ job, run: claim.run, task, ...report })
   })
-  // Code of the flow may use the services until it has ended.
+  // The services are closed only when no code of the flow executes any more.
   const whenIdle = () => (services ? engine.idle.then(() => services[Symbol.asyncDispose]()) : engine.idle)
   try {
     const { state, results, failures, revertFailures } = await engine.run()
     if (claim.stops.lost.aborted) return { ...endedRun({ kind: 'lost' }), idle: whenIdle() }
     const cancelled = claim.stops.cancelled.aborted ? (claim.stops.cancelled.reason as Cancelled) : undefined
-    const late = cancel.aborted ? [failureOf(cancel.reason)] : []
-    const why = failures.length > 0 ? failures : late
+    const stopReason = cancel.aborted ? [failureOf(cancel.reason)] : []
+    const why = failures.length > 0 ? failures : stopReason
     const place = { book: job.book.uuid, flow: job.uuid }
     const kept = state === 'SUCCESS' ? toKeptResults(what.flow, { results, place, persistence }) : undefined
     const putOff = state === 'SUSPENDED' ? longestOf(refused) : undefined
@@ -243,7 +327,7 @@ async function runClaimedFlow(
       ...{ refused, idle: whenIdle() },
     }
   } catch (error) {
-    return { ending: toStopEnding(error, { claim, context }), idle: whenIdle(), refused }
+    return { ending: toStopEnding(error, { claim, faultStop }), idle: whenIdle(), refused }
   }
 }
 
@@ -270,8 +354,8 @@ async function acquire(persistence: Persistence, request: AcquireRequest): Promi
 }
 
 /**
- * Checks that the logbook is one of this flow. A UUID that was posted twice, for two flows, has one logbook: a SUCCESS
- * in it would be the SUCCESS of the other flow.
+ * Checks that the logbook belongs to this flow. A UUID that was posted twice, for two flows, has one logbook: a SUCCESS in it would be the SUCCESS of
+ * the other flow.
  *
  * @throws InvalidPosting
  */
@@ -279,7 +363,7 @@ function assertOwnLogbook({ job }: Claim, flows: { posted: string; recorded: str
   const { posted, recorded } = flows
   if (posted === recorded) return
   throw new InvalidPosting(
-    `${job}: it names flow ${posted}, but the logbook of this uuid is one of flow ${recorded}; post it with another uuid`,
+    `${job}: it names flow ${posted}, but the logbook of this uuid belongs to flow ${recorded}; post it with another uuid`,
   )
 }
 
@@ -294,13 +378,14 @@ function longestOf(refused: readonly TooManyRequests[]): TooManyRequests | undef
 /** Returns the end of a run that a signal may have stopped: the reason of `faultStop` is an error of user code, whatever class it has. */
 function toStopEnding(
   reason: unknown,
-  { claim, context: { faultStop } }: { readonly claim: Claim; readonly context: Pick<JobRunContext, 'faultStop'> },
+  { claim, faultStop }: { readonly claim: Claim; readonly faultStop: Stoppable },
 ): RunEnding {
-  const isFault = faultStop?.aborted === true && faultStop.reason === reason && !claim.stops.lost.aborted
+  const isFault = faultStop.aborted && faultStop.reason === reason && !claim.stops.lost.aborted
   return isFault ? { kind: 'defect', error: reason } : toRunEnding(reason, claim)
 }
 
-function toRunEnding(error: unknown, claim: Claim): RunEnding {
+/** Returns how a run ended because of an error of the board or of the logbooks, or because of the reason of a signal. */
+export function toRunEnding(error: unknown, claim: Claim): RunEnding {
   if (claim.stops.lost.aborted) return { kind: 'lost' }
   if (error instanceof ShuttingDown) return { kind: 'shutdown' }
   if (error instanceof InvalidPosting) return { kind: 'unworkable', error }

@@ -9,6 +9,7 @@
  */
 import type { Job } from '../../board/index.ts'
 import { abortAfter, followSignals, rejectOnAbort } from '../../core/async/abort.ts'
+import type { Stoppable } from '../../core/async/abort-flag.ts'
 import { InvalidArgument, isDate, Timeout } from '../../core/errors.ts'
 import type { Failure } from '../../core/failure.ts'
 import { type AlarmClock, type Duration, toMilliseconds } from '../../core/time.ts'
@@ -46,7 +47,7 @@ export interface AskOptions {
   readonly job: Job
   readonly run: number
   /** Stops the waiting: the claim is lost. */
-  readonly stop: Iterable<AbortSignal>
+  readonly stop: readonly Stoppable[]
   readonly clock: AlarmClock
   /** Called when the handler itself fails. */
   readonly failed: (error: unknown) => void
@@ -55,7 +56,8 @@ export interface AskOptions {
 /** The function that changes a verdict about a failure. */
 export type VerdictChange = (verdict: Verdict) => Verdict
 
-const UNCHANGED: VerdictChange = (verdict) => verdict
+/** Changes nothing: there is no failure, or nobody is asked. */
+export const UNCHANGED: VerdictChange = (verdict) => verdict
 
 /** Asks the handler about a verdict with a failure, and returns what its answer changes. Never rejects. */
 export async function askErrorHandler(verdict: Verdict, options: AskOptions): Promise<VerdictChange> {

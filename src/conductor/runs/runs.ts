@@ -14,11 +14,11 @@ import { defined } from '../../core/options.ts'
 import { backoffDelay, sleep } from '../../core/time.ts'
 import { parseTraceContext, type Span } from '../../core/tracing.ts'
 import type { Telemetry } from '../../telemetry/index.ts'
-import { decide, type OnFailure, type Verdict } from './decide.ts'
+import { decide, type OnFailure, type RunEnding, type Verdict } from './decide.ts'
 import type { DisclosurePolicy } from './disclosure.ts'
-import { type JobRun, type JobRunContext, runJob } from './job-run.ts'
-import { askErrorHandler, type ErrorHandler } from './on-error.ts'
-import { type Settled, settle } from './settle.ts'
+import { type JobRun, type JobRunContext, runJob, toRunEnding } from './job-run.ts'
+import { askErrorHandler, type ErrorHandler, UNCHANGED } from './on-error.ts'
+import { consumeWithRecord, type Settled, settle } from './settle.ts'
 
 /** A job was claimed and its flow is about to run. */
 export interface RunStarted {
@@ -64,8 +64,8 @@ export class Runs {
   /** The runs of this process whose code may still be executing, by job. A UUID that was posted twice can have two. */
   readonly #running = new Map<string, Set<Promise<void>>>()
   #size = 0
-  /** The settlements in progress: they are short, unlike the code of a task that ignores its signal. */
-  readonly #settling = new Set<Promise<unknown>>()
+  /** The runs that are not settled yet. A run whose task ignores its signal leaves this set when its job is given back. */
+  readonly #unsettled = new Set<Promise<unknown>>()
   /** The jobs of the runs that are settled and whose code still executes. */
   readonly #unended = new Set<{ readonly uuid: string }>()
 
@@ -99,10 +99,10 @@ export class Runs {
       await claim[Symbol.asyncDispose]().catch(this.#options.onError)
       return { idle: Promise.resolve() }
     })
-    this.#settling.add(settled)
+    this.#unsettled.add(settled)
     const over = settled
       .then(({ idle }) => {
-        this.#settling.delete(settled)
+        this.#unsettled.delete(settled)
         this.#unended.add(left)
         return idle
       })
@@ -120,9 +120,9 @@ export class Runs {
     await Promise.all([...this.#running.values()].flatMap((runs) => [...runs]))
   }
 
-  /** Resolves when every run is settled whose code has ended or is not waited for. */
+  /** Resolves when all present runs are settled. The code of a task that ignores its signal may still execute. */
   async whenSettled(): Promise<void> {
-    await Promise.all(this.#settling)
+    await Promise.all(this.#unsettled)
   }
 
   #forget(uuid: string, over: Promise<void>): void {
@@ -138,28 +138,54 @@ export class Runs {
     const { board, onStarted, onError, leave, disclosure, clock, errorHandler: handler } = this.#options
     onStarted({ board, job, run })
     const span = this.#startSpan(claim)
-    const { ending, idle, refused } = await this.#run(claim, span)
-    const decided = decide(ending, this.#options)
-    const change = await askErrorHandler(decided, {
-      ...{ onError: handler, job, run, stop: [claim.lost], clock, failed: onError },
-    })
-    const verdict = change(decided)
+    const { idle, refused, ...ran } = await this.#run(claim, span)
     // Before the job is given back: no other job of the key starts in between.
-    await this.#pushBack(claim, refused)
+    if (refused.length > 0) await this.#pushBack(claim, refused)
+    const { ending, consumed } = await this.#record(claim, ran)
+    const decided = decide(ending, this.#options)
+    const asked = { onError: handler, job, run, stop: [claim.stops.lost], clock, failed: onError }
+    const change = handler && 'failure' in decided ? await askErrorHandler(decided, asked) : UNCHANGED
+    const verdict = change(decided)
     if (ending.kind === 'fenced') await this.#delayAbandon(claim)
     const disclosed = change(disclosure.decide(ending, this.#options))
-    const settled = await settle(claim, disclosed, { onError, leave, disclosure })
+    const settled = consumed ?? (await settle(claim, disclosed, { onError, leave, disclosure }))
     endSpan(span, { settled, disclosed })
     this.#report(claim, { verdict, settled, span })
     return { idle }
   }
 
+  /**
+   * Sends the write that was held back: with the settlement if the flow succeeded, otherwise alone, also if the board or the logbook refuses both
+   * together. Returns how the run has ended after this, and the result for the job if the job is settled.
+   */
+  async #record(
+    claim: Claim,
+    { ending, heldBack }: Pick<JobRun, 'ending' | 'heldBack'>,
+  ): Promise<{ readonly ending: RunEnding; readonly consumed?: Settled | undefined }> {
+    if (!heldBack || ending.kind === 'lost') return { ending }
+    if (ending.kind === 'flow' && ending.state === 'SUCCESS') {
+      const consumed = await consumeWithRecord(claim, { results: ending.results, record: heldBack })
+      if (consumed) return { ending, consumed }
+    }
+    // As the writes of the flow: they do not go on when the claim is lost, or when the conductor leaves the job.
+    using stop = followSignals([claim.stops.lost, this.#options.leave])
+    try {
+      await rejectOnAbort(heldBack.send(), stop)
+      return { ending }
+    } catch (error) {
+      const refused = toRunEnding(error, claim)
+      if (refused.kind === 'storage-away') this.#options.onStorage(refused.error.message)
+      return { ending: refused }
+    }
+  }
+
   /** Starts the span of a run; undefined where nothing is traced. */
   #startSpan({ job, run, posting }: Claim): Span | undefined {
     const { telemetry, board } = this.#options
+    if (!telemetry?.tracer) return undefined
     const { flow } = job.details
     const posted = parseTraceContext(posting)
-    return telemetry?.tracer?.startRun({ board: board.uri, flow, uuid: job.uuid, run, posted })
+    return telemetry.tracer.startRun({ board: board.uri, flow, uuid: job.uuid, run, posted })
   }
 
   /** Pushes back the keys that tasks have named. The job is given back in any case. */
@@ -185,7 +211,7 @@ export class Runs {
       if (!stops.some(({ aborted, reason }) => aborted && reason === error)) fault.abort(error)
     }
     const work = { job: job.uuid, name: job.name, run: number, fail }
-    const run = await runInExecution(work, () => runJob(claim, { ...this.#options, faultStop: fault, span }))
+    const run = await runInExecution(work, () => runJob(claim, { context: this.#options, faultStop: fault, span }))
     this.#options.onStorage(run.ending.kind === 'storage-away' ? run.ending.error.message : undefined)
     return run
   }
@@ -196,12 +222,12 @@ export class Runs {
    */
   async #delayAbandon(claim: Claim): Promise<void> {
     const returned = claim.job.attempts.filter((attempt) => attempt.ended === 'returned').length
-    using signal = followSignals([claim.lost, this.#options.suspend])
+    using signal = followSignals([claim.stops.lost, this.#options.suspend])
     await sleep(backoffDelay(returned + 1, { first: 500, max: MAX_FENCED_PAUSE_MS }), signal).catch(() => undefined)
   }
 
   #report(
-    { job, run, lost }: Claim,
+    { job, run, stops: { lost } }: Claim,
     {
       verdict,
       settled,

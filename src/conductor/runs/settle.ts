@@ -1,6 +1,8 @@
 /** Carries out a verdict: tries until it is done, or until the claim is lost. */
 import type { Claim, Performed } from '../../board/index.ts'
 import { isOutage } from '../../board/internal.ts'
+import type { Stoppable } from '../../core/async/abort-flag.ts'
+import type { HeldBackWrite } from '../../core/async/held-back-write.ts'
 import { settleWithRetries } from '../../core/async/retry.ts'
 import { NonRetryable, NotFound, PayloadTooLarge, UnsupportedCapability } from '../../core/errors.ts'
 import { describeError, failureOf } from '../../core/failure.ts'
@@ -32,7 +34,7 @@ export type Settled = Performed
 export async function settle(
   claim: Claim,
   verdict: Verdict,
-  options: { onError: (error: unknown) => void; leave: AbortSignal; disclosure: DisclosurePolicy },
+  options: { onError: (error: unknown) => void; leave: Stoppable; disclosure: DisclosurePolicy },
 ): Promise<Settled> {
   let next = verdict
   const refused = (error: unknown, attempt: number): Settled | undefined => {
@@ -55,6 +57,24 @@ export async function settle(
     return options.leave.aborted && attempt >= MAX_SETTLE_ATTEMPTS ? 'lost' : undefined
   }
   return settleWithRetries(claim.stops, () => applyVerdict(claim, next), refused)
+}
+
+/**
+ * Consumes a job and records the end of its flow in one transaction. Tries until it is done, or until the claim is lost.
+ *
+ * @returns the result for the job; undefined if the board or the logbook has refused: then nothing was done
+ */
+export async function consumeWithRecord(
+  claim: Claim,
+  { results, record }: { readonly results?: Uint8Array | undefined; readonly record: HeldBackWrite },
+): Promise<Settled | undefined> {
+  const consume = async () => {
+    await claim.consumeWith(results, record)
+    return 'consumed' as const
+  }
+  const refused = (error: unknown) => (error instanceof NotFound ? 'lost' : 'refused')
+  const settled = await settleWithRetries<Settled | 'refused'>(claim.stops, consume, refused)
+  return settled === 'refused' ? undefined : settled
 }
 
 async function applyVerdict(claim: Claim, verdict: Verdict): Promise<Settled> {

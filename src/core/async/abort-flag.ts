@@ -8,6 +8,8 @@ export class AbortFlag {
   #aborted = false
   #reason: unknown
   #controller: AbortController | undefined
+  /** The first listener, as long as there is only one: a set for each of a job's flags would cost more than the flags. */
+  #onlyListener: (() => void) | undefined
   #listeners: Set<() => void> | undefined
 
   get aborted(): boolean {
@@ -39,19 +41,34 @@ export class AbortFlag {
     this.#aborted = true
     this.#reason = reason
     this.#controller?.abort(reason)
+    const only = this.#onlyListener
+    this.#onlyListener = undefined
+    only?.()
     // A listener that another listener removes during this loop is not called.
-    for (const listener of this.#listeners ?? []) listener()
+    if (this.#listeners) for (const listener of this.#listeners) listener()
     this.#listeners = undefined
   }
 
   /** Calls `listener` on abort, until the returned function is called. Each caller passes a function of its own. */
   onAbort(listener: () => void): () => void {
-    if (this.#aborted) return () => undefined
-    this.#listeners ??= new Set()
-    this.#listeners.add(listener)
-    return () => {
-      this.#listeners?.delete(listener)
+    this.addListener(listener)
+    return () => this.removeListener(listener)
+  }
+
+  /** Calls `listener` on abort, until {@link removeListener} is called with it; each listener is added once. */
+  addListener(listener: () => void): void {
+    if (this.#aborted) return
+    if (this.#listeners) this.#listeners.add(listener)
+    else if (!this.#onlyListener) this.#onlyListener = listener
+    else {
+      this.#listeners = new Set([this.#onlyListener, listener])
+      this.#onlyListener = undefined
     }
+  }
+
+  removeListener(listener: () => void): void {
+    if (this.#onlyListener === listener) this.#onlyListener = undefined
+    else this.#listeners?.delete(listener)
   }
 }
 

@@ -1,4 +1,4 @@
-/** Waits that a signal ends. They remove their listeners from signals that outlive them. */
+/** Functions that wait until something happens or a signal fires. They remove their listeners from signals that outlive the wait. */
 import { setMaxListeners } from 'node:events'
 import { InvalidArgument, Timeout } from '../errors.ts'
 import {
@@ -33,23 +33,33 @@ const subscriptions = new WeakMap<AbortSignal, AbortSubscription>()
  * @throws InvalidArgument unless `signal` is an AbortSignal
  */
 export function onAbort(signal: Stoppable, listener: () => void): () => void {
-  if (signal instanceof AbortFlag) return signal.onAbort(listener)
-  if (signal.aborted) return () => undefined
-  const { listeners, notify } = subscriptions.get(signal) ?? subscribe(signal)
-  listeners.add(listener)
-  return () => {
-    if (!listeners.delete(listener) || listeners.size > 0) return
-    signal.removeEventListener('abort', notify)
-    subscriptions.delete(signal)
+  addListener(signal, listener)
+  return () => removeListener(signal, listener)
+}
+
+function addListener(signal: Stoppable, listener: () => void): void {
+  if (signal instanceof AbortFlag) signal.addListener(listener)
+  else if (!signal.aborted) (subscriptions.get(signal) ?? subscribe(signal)).listeners.add(listener)
+}
+
+function removeListener(signal: Stoppable, listener: () => void): void {
+  if (signal instanceof AbortFlag) {
+    signal.removeListener(listener)
+    return
   }
+  const subscription = subscriptions.get(signal)
+  if (!subscription?.listeners.delete(listener) || subscription.listeners.size > 0) return
+  signal.removeEventListener('abort', subscription.notify)
+  subscriptions.delete(signal)
 }
 
 function subscribe(signal: AbortSignal): AbortSubscription {
   assertSignal(signal)
   const listeners = new Set<() => void>()
   const notify = () => {
-    subscriptions.delete(signal)
+    // A listener that another listener removes during this loop is not called.
     for (const listener of listeners) listener()
+    subscriptions.delete(signal)
   }
   signal.addEventListener('abort', notify, { once: true })
   const subscription = { listeners, notify }
@@ -57,28 +67,37 @@ function subscribe(signal: AbortSignal): AbortSubscription {
   return subscription
 }
 
+const NO_SOURCES: readonly Stoppable[] = []
+
 /** A flag that follows several signals until it is disposed. `AbortSignal.any` would stay referenced by long-lived sources. */
 export class FollowingSignal extends AbortFlag implements Disposable {
-  readonly #unfollow: (() => void)[] = []
+  #sources: readonly (Stoppable | undefined)[] = NO_SOURCES
+  readonly #onSourceAborted = () => this.abort(this.#sources.find((source) => source?.aborted)?.reason)
 
   /** @internal Used by {@link followSignals}. */
-  follow(source: Stoppable): void {
-    if (source.aborted) this.abort(source.reason)
-    else this.#unfollow.push(onAbort(source, () => this.abort(source.reason)))
+  follow(sources: readonly (Stoppable | undefined)[]): void {
+    const aborted = sources.find((source) => source?.aborted)
+    if (aborted) {
+      this.abort(aborted.reason)
+      return
+    }
+    this.#sources = sources
+    for (const source of sources) if (source) addListener(source, this.#onSourceAborted)
   }
 
   [Symbol.dispose](): void {
-    for (const leave of this.#unfollow.splice(0)) leave()
+    const sources = this.#sources
+    this.#sources = NO_SOURCES
+    for (const source of sources) if (source) removeListener(source, this.#onSourceAborted)
   }
 }
 
 /** Returns a flag that aborts with the reason of the first source that aborts. Dispose it when the work is over. */
-export function followSignals(sources: Iterable<Stoppable | undefined>): FollowingSignal {
+export function followSignals(sources: readonly (Stoppable | undefined)[]): FollowingSignal {
   const following = new FollowingSignal()
-  const followed = [...sources].filter((source) => source !== undefined && source !== null)
   // All are checked before any is followed: after an error, a listener would stay.
-  for (const source of followed) assertSignal(source)
-  for (const source of followed) if (!following.aborted) following.follow(source)
+  for (const source of sources) if (source !== undefined && source !== null) assertSignal(source)
+  following.follow(sources)
   return following
 }
 
@@ -89,6 +108,8 @@ function assertSignal(source: unknown): void {
   if (typeof aborted !== 'boolean' || typeof addEventListener !== 'function')
     throw new InvalidArgument('signal must be an AbortSignal, as in { signal: AbortSignal.timeout(1_000) }')
 }
+
+const NOTHING_HELD: Disposable = { [Symbol.dispose]: () => undefined }
 
 /**
  * Aborts `target` when the time is over, unless the result is disposed before. Without a time it never aborts.
@@ -102,7 +123,7 @@ export function abortAfter(
   reason: (time: string) => unknown,
   clock: AlarmClock = systemAlarmClock,
 ): Disposable {
-  if (after === undefined) return { [Symbol.dispose]: () => undefined }
+  if (after === undefined) return NOTHING_HELD
   const abort = () => target.abort(reason(formatDuration(after)))
   return clock.alarm(toMilliseconds(after, 'timeout'), { kind: 'deadline', ring: abort })
 }
@@ -112,18 +133,24 @@ export function abortAfter(
  *
  * @throws InvalidArgument unless `signal` is an AbortSignal
  */
-export async function rejectOnAbort<T>(promise: Promise<T>, signal: Stoppable | undefined): Promise<T> {
+export function rejectOnAbort<T>(promise: Promise<T>, signal: Stoppable | undefined): Promise<T> {
   if (!signal) return promise
-  // A promise that is not raced needs a handler, too: there may be no other.
-  promise.catch(() => undefined)
-  if (signal.aborted) throw signal.reason
-  const { promise: aborted, reject } = createDeferred<never>()
-  const leave = onAbort(signal, () => reject(signal.reason))
-  try {
-    return await Promise.race([promise, aborted])
-  } finally {
-    leave()
-  }
+  // One promise, without a race of others: every job goes through here several times.
+  return new Promise((resolve, reject) => {
+    let leave: (() => void) | undefined
+    promise.then(
+      (value) => {
+        leave?.()
+        resolve(value)
+      },
+      (error: unknown) => {
+        leave?.()
+        reject(error)
+      },
+    )
+    if (signal.aborted) reject(signal.reason)
+    else leave = onAbort(signal, () => reject(signal.reason))
+  })
 }
 
 /** The time after a time limit for which a call still waits for the answer to a request under way, in milliseconds. */
@@ -210,21 +237,33 @@ export function createDeferred<T = void>(): Deferred<T> {
   return { promise, ...ends }
 }
 
-/** Lets any number of callers wait for a change. */
+/** Lets any number of callers wait for a change. A conductor waits anew after each change of its board, so a wait has to be cheap. */
 export class Condition {
-  /** Made for the first waiter, because a board notifies at each change, and usually has no waiter. */
-  #next: Deferred<void> | undefined
+  #waiters = new Set<() => void>()
 
   /** Wakes all present waiters. A later caller is not woken by it, and has to check the state before it waits. */
   notify(): void {
-    const woken = this.#next
-    this.#next = undefined
-    woken?.resolve()
+    if (this.#waiters.size === 0) return
+    const woken = this.#waiters
+    this.#waiters = new Set()
+    for (const wake of woken) wake()
   }
 
   /** Resolves at the next {@link notify}; rejects with the signal's reason if that fires first. */
-  wait(options: { signal?: AbortSignal | undefined } = {}): Promise<void> {
-    this.#next ??= createDeferred()
-    return rejectOnAbort(this.#next.promise, options.signal)
+  wait({ signal }: { readonly signal?: Stoppable | undefined } = {}): Promise<void> {
+    return new Promise((resolve, reject) => {
+      if (signal?.aborted) throw signal.reason
+      const wake = () => {
+        leave?.()
+        resolve()
+      }
+      const leave =
+        signal &&
+        onAbort(signal, () => {
+          this.#waiters.delete(wake)
+          reject(signal.reason)
+        })
+      this.#waiters.add(wake)
+    })
   }
 }

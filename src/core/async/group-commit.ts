@@ -36,6 +36,8 @@ export class GroupCommit<Q extends QueuedRequest> {
   #queue: Q[] = []
   #isScheduled = false
   #isInFlight = false
+  /** The number of groups that were sent, by which a group recognises that {@link next} has ended it. */
+  #sent = 0
   #idle: Deferred<void> | undefined
 
   constructor(options: GroupCommitOptions<Q>) {
@@ -85,6 +87,16 @@ export class GroupCommit<Q extends QueuedRequest> {
     })
   }
 
+  /**
+   * Ends the group in flight and sends the next one at once, if requests are queued. It is for a group that is answered, before its callers are:
+   * otherwise the server would wait until they have done what follows their answers.
+   */
+  next(): void {
+    if (!this.#isInFlight || this.#queue.length === 0) return
+    this.#isInFlight = false
+    void this.#sendNext()
+  }
+
   async #sendNext(): Promise<void> {
     const { send, admits, refusalOf, isReady } = this.#options
     if (this.#queue.length === 0 || isReady?.() === false) return
@@ -93,12 +105,15 @@ export class GroupCommit<Q extends QueuedRequest> {
     if (group.length === 0) return
     this.#queue = rest
     this.#isInFlight = true
+    this.#sent += 1
+    const number = this.#sent
     try {
       await send(group)
     } catch (error) {
       this.#queue = this.#queue.filter((request) => !group.includes(request))
       for (const request of group) request.reject(error)
     }
+    if (number !== this.#sent) return
     this.#isInFlight = false
     this.resume()
     this.#checkIdle()

@@ -90,6 +90,10 @@ export class Lifecycle {
   }
 }
 
+/** The waits that keep the process alive, and the timer that does so for all of them. */
+const waits = new Set<{ readonly held: object | undefined }>()
+let waitTimer: NodeJS.Timeout | undefined
+
 /**
  * Keeps Node from ending an idle process, until the result is disposed.
  *
@@ -99,6 +103,15 @@ export class Lifecycle {
  * @param held the awaited object, if others hold it weakly: it must not be collected while a caller waits for it
  */
 export function keepAlive(held?: object): Disposable {
-  const timer = startInterval(() => held, Number.POSITIVE_INFINITY)
-  return { [Symbol.dispose]: () => clearInterval(timer) }
+  const wait = { held }
+  waits.add(wait)
+  // One timer for all: a conductor waits anew for each job.
+  waitTimer ??= startInterval(() => waits, Number.POSITIVE_INFINITY)
+  return {
+    [Symbol.dispose]: () => {
+      if (!waits.delete(wait) || waits.size > 0) return
+      clearInterval(waitTimer)
+      waitTimer = undefined
+    },
+  }
 }

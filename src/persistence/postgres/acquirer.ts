@@ -6,12 +6,13 @@ import type { AtomDetail, FlowDetail } from '../models.ts'
 import type { AcquireRequest } from '../persistence.ts'
 import { RecordDecoder } from '../record-memory.ts'
 import { fencedError } from '../requests.ts'
+import type { FlowRow } from '../sql-flow-log.ts'
 import { encodeStates, parseAtom, parseFlow, toBytes } from '../sql-rows.ts'
 import type { Statements } from './statements.ts'
 
 export interface AcquiredRow {
   readonly flow: FlowDetail
-  readonly row: { readonly id: string; readonly term: number; readonly writes: number }
+  readonly row: FlowRow
 }
 
 /**

@@ -4,7 +4,7 @@ import { assertLogger, type Logger } from '../../core/log.ts'
 import { assertOptions } from '../../core/options.ts'
 import { type Duration, toMilliseconds } from '../../core/time.ts'
 import { type ResourceUri, readDurationParameter } from '../../core/uri.ts'
-import { PostgresPool, parsePostgresLocation, type SqlDriver, schemaName } from '../../postgres/index.ts'
+import { PostgresPool, parsePostgresLocation, postgresPlace, type SqlDriver, schemaName } from '../../postgres/index.ts'
 import { RecordCodec } from '../codecs/atom-codec.ts'
 import { CodecPersistence } from '../codecs/codec-persistence.ts'
 import type { LogbookCodec } from '../codecs/codecs.ts'
@@ -24,7 +24,8 @@ export function sqlPersistence(
   const driver = new PostgresPool(place)
   const { schema } = place
   const closeDriver = () => driver.close()
-  return new SqlPersistence({ uri: uri.printable, driver, schema, retryFor, closeDriver, ...options })
+  const own = { place: postgresPlace(place), closeDriver }
+  return new SqlPersistence({ uri: uri.printable, driver, schema, retryFor, ...own, ...options })
 }
 
 /** The options of logbooks over a connection or pool of the caller. */

@@ -3,7 +3,8 @@
  *
  * The costs of the operations in round trips (each is a transaction of one statement):
  *
- *     acquire      one, shared by all concurrent acquires; a second where the flow has been run before
+ *     acquire      one, shared by all concurrent acquires; a second where the flow has been run before; none where a job that has not run before
+ *                  is begun at once: its first write makes the flow
  *     write        one, shared by all writes of this process that arrived while the last one was in flight
  *     others       one each; updateBook two
  *
@@ -31,6 +32,7 @@ import {
   warnOfForeignOwner,
 } from '../../postgres/index.ts'
 import { assertBookQuery, assertInstant, type BookQuery, ignoreUnreadable } from '../book-query.ts'
+import { toAcquiredFlow } from '../flow-record.ts'
 import type { BookDetail, LogBook, Meta } from '../models.ts'
 import type { AcquireRequest, BookRequest, FlowLog, FlowRequest, Persistence } from '../persistence.ts'
 import {
@@ -41,17 +43,27 @@ import {
   reportedRetries,
   type StorageEvents,
 } from '../requests.ts'
-import { SqlFlowLog, type SqlWrite, type Written } from '../sql-flow-log.ts'
+import {
+  type FlowRow,
+  SqlFlowLog,
+  type SqlFlowLogOptions,
+  type SqlTransition,
+  type SqlWrite,
+  type Written,
+} from '../sql-flow-log.ts'
 import { encodeStates, parseBook, parseLogBook, toBytes } from '../sql-rows.ts'
 import { type AcquiredRow, acquireAll } from './acquirer.ts'
+import { type BeginRequest, beginAll } from './beginner.ts'
 import { listStatement, type Statements, statements } from './statements.ts'
-import { writeAll } from './writer.ts'
+import { SqlHeldBackWrite, writeAll } from './writer.ts'
 
 export interface SqlPersistenceOptions {
   /** The URI for messages. */
   readonly uri: string
   readonly driver: SqlDriver
   readonly schema: string
+  /** The place, as a board on the same database has it; absent over a driver of the caller. */
+  readonly place?: string
   /** The time limit in milliseconds. */
   readonly retryFor: number
   /** Whether missing tables are created; true by default. */
@@ -75,6 +87,7 @@ export class SqlPersistence implements Persistence {
   readonly #lifecycle: Lifecycle
   readonly #events = new Emitter<StorageEvents>(() => undefined)
   readonly #acquires: ItemCommit<AcquireRequest, AcquiredRow>
+  readonly #begins: ItemCommit<BeginRequest, FlowRow>
   readonly #writes: ItemCommit<SqlWrite, Written>
 
   constructor(options: SqlPersistenceOptions) {
@@ -87,7 +100,13 @@ export class SqlPersistence implements Persistence {
       commit: (group) => this.#acquireAll(group),
       bytesOf: () => 0,
       limits: MAX_GROUP,
-      keyOf: ({ book, flow }) => JSON.stringify([book.uuid, flow.uuid]),
+      keyOf: toKey,
+    })
+    this.#begins = new ItemCommit({
+      commit: (group) => this.#retryEachAlone(group, (some) => beginAll(this.#driver, this.#statements, some)),
+      bytesOf: ({ first }) => first.bytes,
+      limits: MAX_GROUP,
+      keyOf: ({ request }) => toKey(request),
     })
     this.#writes = new ItemCommit({
       commit: (group) => this.#retryEachAlone(group, (some) => writeAll(this.#driver, this.#statements, some)),
@@ -112,8 +131,10 @@ export class SqlPersistence implements Persistence {
 
   async #prepare(): Promise<void> {
     const { schema, create = true, log } = this.#options
-    const tables = fillScript(import.meta.url, './migrations/1-tables.sql', { SCHEMA: quoteIdentifier(schema) })
-    const migrations: Migrations = { schema, part: 'logbooks', steps: [tables] }
+    const fill = (file: string) => fillScript(import.meta.url, file, { SCHEMA: quoteIdentifier(schema) })
+    // The functions are kept once, in the last step, as those of boards are. An older release does not use them, and works without.
+    const steps = [fill('./migrations/1-tables.sql'), fill('./functions/writing.sql')]
+    const migrations: Migrations = { schema, part: 'logbooks', steps, lastMandatory: 1 }
     if (create) await migrate(this.#driver, migrations)
     else if (!(await areMigrated(this.#driver, migrations)))
       throw noLogbooksError(this.uri, `schema ${schema} has no tables of logbooks`)
@@ -122,7 +143,7 @@ export class SqlPersistence implements Persistence {
 
   close(): Promise<void> {
     return this.#lifecycle.stop(async () => {
-      await Promise.all([this.#acquires.idle, this.#writes.idle])
+      await Promise.all([this.#acquires.idle, this.#begins.idle, this.#writes.idle])
       await this.#options.closeDriver?.()
     })
   }
@@ -168,9 +189,21 @@ export class SqlPersistence implements Persistence {
   async acquire(request: AcquireRequest): Promise<FlowLog> {
     this.#lifecycle.assertRunning()
     assertAcquireRequest(request)
+    const write = (each: SqlWrite) => this.#write(each)
+    if (request.beginsAtOnce && request.run === 1) {
+      const at = new Date()
+      const flow = toAcquiredFlow(undefined, request, at)
+      const begin = (first: SqlTransition) => this.#begin({ request, at, first })
+      return new SqlFlowLog({ request, flow, row: begin, write, toHeldBack: this.#toHeldBack(request) })
+    }
     // A book that is destroyed at the same moment is created again by the next try.
     const { flow, row } = await retry(() => this.#acquires.add(request), this.#retries)
-    return new SqlFlowLog({ request, flow, row, write: (write) => this.#write(write) })
+    return new SqlFlowLog({ request, flow, row, write, toHeldBack: this.#toHeldBack(request) })
+  }
+
+  #toHeldBack({ claim }: AcquireRequest): SqlFlowLogOptions['toHeldBack'] {
+    const { place } = this.#options
+    return place === undefined ? undefined : (write, send) => new SqlHeldBackWrite({ place, claim, write, send })
   }
 
   async getBook(uuid: string): Promise<LogBook> {
@@ -229,6 +262,16 @@ export class SqlPersistence implements Persistence {
     return retry(async () => (await this.#driver.query(text, values)).rows, this.#retries)
   }
 
+  /** Makes a flow with its first transition. A refusal is the refusal of its acquire. */
+  async #begin(request: BeginRequest): Promise<FlowRow> {
+    if (this.#lifecycle.state !== 'running') {
+      const message = `the logbooks at ${this.uri} were closed before the flow had begun`
+      throw new StorageFailure(message, { retryable: true })
+    }
+    // A book that is destroyed at the same moment is created again by the next try.
+    return retry(() => this.#begins.add(request), this.#retries)
+  }
+
   async #write(write: SqlWrite): Promise<Written> {
     if (this.#lifecycle.state !== 'running') throw new InvalidState(`persistence ${this.uri} is closed`)
     return this.#writes.add(write)
@@ -271,6 +314,10 @@ export class SqlPersistence implements Persistence {
   #notFoundError(uuid: string): NotFound {
     return new NotFound(`there is no logbook ${uuid} in ${this.uri}`)
   }
+}
+
+function toKey({ book, flow }: AcquireRequest): string {
+  return JSON.stringify([book.uuid, flow.uuid])
 }
 
 /**

@@ -4,7 +4,7 @@
  * **Fencing.** A write is an UPDATE of the flow's row that names its term, and the atoms are written only for rows that
  * the UPDATE has changed. An acquire updates the same row. Therefore, when two race, one waits for the other's commit
  * and then evaluates the row again: an acquire that comes second returns what was written, a write that comes second
- * changes nothing. Groups are sorted by the flows' numbers, so that the groups of a former and a new owner do not
+ * changes nothing. Flows are updated in the order of their numbers, so that the groups of a former and a new owner do not
  * usually deadlock; if they do, Postgres aborts one after a second, and it is repeated.
  */
 
@@ -21,7 +21,9 @@ export interface Statements {
   readonly owner: string
   /** $1 flows' numbers. */
   readonly atoms: string
-  /** $1–$7: flows' numbers, terms, writes, states, metas, histories, times; $8–$19: the atoms' columns. */
+  /** The function `begin_flows`; see functions/writing.sql for the parameters of both. */
+  readonly begin: string
+  /** The function `write_flows`. */
   readonly write: string
   /** $1 flows' numbers. */
   readonly terms: string
@@ -66,28 +68,15 @@ SELECT f.run, f.claim FROM ${flows} f JOIN ${books} b ON b.id = f.book WHERE b.u
 
     atoms: `SELECT ${ATOM_COLUMNS} FROM ${atoms} WHERE flow = ANY($1::bigint[]) ORDER BY flow, position`,
 
-    write: `
-WITH submitted AS (
-  SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[], $5::bytea[], $6::text[], $7::timestamptz[])
-    AS w(id, term, writes, state, meta, states, at)
-), moved AS (
-  UPDATE ${flows} f SET writes = w.writes, state = w.state, updated_at = w.at,
-    meta = coalesce(w.meta, f.meta), states = coalesce(w.states::jsonb, f.states)
-  FROM submitted w
-  WHERE f.id = w.id AND f.term = w.term AND f.writes < w.writes
-  RETURNING f.id, f.term
-), kept AS (
-  INSERT INTO ${atoms} AS a
-    (flow, name, position, kind, version, state, intention, body, states, created_at, updated_at)
-  SELECT t.flow, t.name, t.position, t.kind, t.version, t.state, t.intention, t.body, t.states, t.created_at, t.updated_at
-  FROM unnest($8::bigint[], $9::bigint[], $10::text[], $11::integer[], $12::text[], $13::text[], $14::text[],
-    $15::text[], $16::bytea[], $17::jsonb[], $18::timestamptz[], $19::timestamptz[])
-    AS t(flow, term, name, position, kind, version, state, intention, body, states, created_at, updated_at)
-  JOIN moved m ON m.id = t.flow AND m.term = t.term
-  ON CONFLICT (flow, name) DO UPDATE SET kind = excluded.kind, version = excluded.version, state = excluded.state,
-    intention = excluded.intention, body = excluded.body, states = excluded.states, updated_at = excluded.updated_at
-)
-SELECT id, term FROM moved`,
+    begin: `SELECT o_position AS position, o_flow AS id FROM ${schema}.begin_flows(${arrays(
+      'text text bytea text text text bigint text bigint text bytea text float8 float8',
+      ATOM_TYPES,
+    )})`,
+
+    write: `SELECT o_flow AS id, o_term AS term FROM ${schema}.write_flows(${arrays(
+      'bigint bigint text bigint text bytea text float8',
+      ATOM_TYPES,
+    )})`,
 
     terms: `SELECT id, run, term, writes FROM ${flows} WHERE id = ANY($1::bigint[])`,
 
@@ -147,6 +136,15 @@ export function listStatement(schema: string, query: BookQuery): { text: string;
   const columns = 'b.uuid, b.name, b.meta, b.created_at, b.updated_at'
   const text = `SELECT ${columns} FROM ${schema}.books b ${where} ORDER BY b.uuid LIMIT ${parameter(limit ?? null)}`
   return { text, values }
+}
+
+/** The types of the columns of atoms, as {@link toAtomParameters} returns them. */
+const ATOM_TYPES = 'bigint boolean text integer text text text text bytea text float8 float8'
+
+/** Returns array parameters of these types. They come as text: no driver encodes them element by element, or has to know their types. */
+function arrays(...types: readonly string[]): string {
+  const all = types.flatMap((each) => each.split(' '))
+  return all.map((type, index) => `$${index + 1}::text::${type}[]`).join(', ')
 }
 
 function columns(table: string, names: string): string {

@@ -1,19 +1,10 @@
-/** Writes the transitions of all flows of one persistence together, the transitions of one flow as one row. */
+/** Writes the transitions of all flows of one persistence together. A group has one transition of each term at most. */
 import type { CommitResult } from '../../core/async/group-commit.ts'
+import type { HeldBackWrite } from '../../core/async/held-back-write.ts'
 import { StorageFailure } from '../../core/errors.ts'
-import type { SqlDriver } from '../../postgres/index.ts'
-import type { SqlAtom, SqlWrite, Written } from '../sql-flow-log.ts'
-import { encodeStates } from '../sql-rows.ts'
+import { arrayLiteral, encodeText, type SqlDriver } from '../../postgres/index.ts'
+import type { SqlWrite, Written } from '../sql-flow-log.ts'
 import type { Statements } from './statements.ts'
-
-/**
- * The transitions of one term, combined, because they update one row: the last state, and the final form of every atom.
- */
-interface TermWrite {
-  readonly last: SqlWrite
-  readonly meta: Buffer | undefined
-  readonly atoms: ReadonlyMap<string, SqlAtom>
-}
 
 /**
  * Writes transitions in one round trip and one transaction; a second round trip where some were refused.
@@ -25,31 +16,16 @@ export async function writeAll(
   statements: Statements,
   group: readonly SqlWrite[],
 ): Promise<CommitResult<Written>[]> {
-  const terms = foldByTerm(group)
-  const { rows } = await driver.query(
-    statements.write,
-    toParameters([...terms.values()].sort((a, b) => Number(a.last.flow) - Number(b.last.flow))),
-  )
+  const { rows } = await driver.query(statements.write, toParameters(group))
   const moved = new Set(rows.map((row) => `${row['id']}/${row['term']}`))
-  const rest = [...terms].filter(([key]) => !moved.has(key)).map(([, { last }]) => last)
+  const rest = group.filter((write) => !moved.has(toTermKey(write)))
   const judged = await judgeUnwritten(driver, statements, rest)
   return group.map((write) => ({ value: judged.get(toTermKey(write)) ?? 'written' }))
 }
 
-/** Returns the key of a term: the writes of a former and a new owner in one group must not be combined. */
+/** Returns the key of a term: a group may have a write of a former owner and of a new one. */
 function toTermKey({ flow, term }: SqlWrite): string {
   return `${flow}/${term}`
-}
-
-function foldByTerm(group: readonly SqlWrite[]): Map<string, TermWrite> {
-  const terms = new Map<string, TermWrite & { atoms: Map<string, SqlAtom> }>()
-  for (const write of group) {
-    const before = terms.get(toTermKey(write))
-    const atoms = before?.atoms ?? new Map<string, SqlAtom>()
-    for (const atom of write.atoms) atoms.set(atom.name, atom)
-    terms.set(toTermKey(write), { last: write, meta: write.meta ?? before?.meta, atoms })
-  }
-  return terms
 }
 
 /**
@@ -75,29 +51,68 @@ async function judgeUnwritten(
   return judged
 }
 
-function toParameters(flows: readonly TermWrite[]): unknown[] {
-  const atoms = flows.flatMap(({ last: { flow, term }, atoms }) =>
-    [...atoms.values()].map((atom) => ({ flow, term, ...atom })),
-  )
+/** Returns the parameters of the function `write_flows`. @param claims the claims that the flows must have; not checked where the term proves them */
+function toParameters(writes: readonly SqlWrite[], claims: readonly string[] = []): string[] {
   return [
-    flows.map(({ last }) => last.flow),
-    flows.map(({ last }) => last.term),
-    flows.map(({ last }) => last.number),
-    flows.map(({ last }) => last.change.state),
-    flows.map(({ meta }) => meta ?? null),
-    flows.map(({ last }) => encodeStates(last.change.states)),
-    flows.map(({ last }) => last.change.at.toISOString()),
-    atoms.map(({ flow }) => flow),
-    atoms.map(({ term }) => term),
-    atoms.map(({ name }) => name),
-    atoms.map(({ position }) => position),
-    atoms.map(({ kind }) => kind),
-    atoms.map(({ version }) => version),
-    atoms.map(({ state }) => state),
-    atoms.map(({ intention }) => intention),
-    atoms.map(({ body }) => body),
-    atoms.map(({ states }) => states),
-    atoms.map(({ createdAt }) => createdAt.toISOString()),
-    atoms.map(({ updatedAt }) => updatedAt.toISOString()),
+    arrayLiteral(writes.map(({ flow }) => flow)),
+    arrayLiteral(writes.map(({ term }) => term)),
+    arrayLiteral(writes.map((_, index) => claims[index])),
+    arrayLiteral(writes.map(({ number }) => number)),
+    arrayLiteral(writes.map(({ state }) => state)),
+    arrayLiteral(writes.map(({ meta }) => meta)),
+    arrayLiteral(writes.map(({ states }) => states)),
+    arrayLiteral(writes.map(({ at }) => at.getTime())),
+    ...toAtomParameters(writes),
+  ]
+}
+
+/** A write that a board of the same schema can include in the transaction of a settlement, by the function `settle_recorded`. */
+export class SqlHeldBackWrite implements HeldBackWrite {
+  readonly place: string
+  readonly bytes: number
+  readonly send: () => Promise<void>
+  readonly #write: SqlWrite
+  readonly #claim: string
+
+  constructor(options: {
+    readonly place: string
+    readonly write: SqlWrite
+    /** The claim of the run: it proves that the row is the flow's, and of this database. */
+    readonly claim: string
+    readonly send: () => Promise<void>
+  }) {
+    this.place = options.place
+    this.bytes = options.write.bytes
+    this.send = options.send
+    this.#write = options.write
+    this.#claim = options.claim
+  }
+
+  /** Returns the parameters of the function `write_flows`. */
+  toArguments(writes: readonly HeldBackWrite[]): unknown[] {
+    const own = writes.flatMap((each) => (each instanceof SqlHeldBackWrite ? each : []))
+    return toParameters(
+      own.map((each) => each.#write),
+      own.map((each) => encodeText(each.#claim)),
+    )
+  }
+}
+
+/** Returns the atoms of writes as parameters: for each atom the position of its write, from 1, and its columns. */
+export function toAtomParameters(writes: readonly Pick<SqlWrite, 'atoms'>[]): string[] {
+  const atoms = writes.flatMap((write) => write.atoms)
+  return [
+    arrayLiteral(writes.flatMap((write, index) => write.atoms.map(() => index + 1))),
+    arrayLiteral(atoms.map(({ isNew }) => isNew)),
+    arrayLiteral(atoms.map(({ name }) => name)),
+    arrayLiteral(atoms.map(({ position }) => position)),
+    arrayLiteral(atoms.map(({ kind }) => kind)),
+    arrayLiteral(atoms.map(({ version }) => version)),
+    arrayLiteral(atoms.map(({ state }) => state)),
+    arrayLiteral(atoms.map(({ intention }) => intention)),
+    arrayLiteral(atoms.map(({ body }) => body)),
+    arrayLiteral(atoms.map(({ states }) => states)),
+    arrayLiteral(atoms.map(({ createdAt }) => createdAt.getTime())),
+    arrayLiteral(atoms.map(({ updatedAt }) => updatedAt.getTime())),
   ]
 }

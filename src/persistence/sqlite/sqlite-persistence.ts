@@ -117,7 +117,7 @@ export class SqlitePersistence implements Persistence {
     })
     const endsWithSettlement = this.#sharesFileWith(request.settledOn)
     const write = (each: SqlWrite) =>
-      this.#write(each, { waitsForDisk: !(endsWithSettlement && FINISHED_STATES.includes(each.change.state)) })
+      this.#write(each, { waitsForDisk: !(endsWithSettlement && FINISHED_STATES.includes(each.state)) })
     return new SqlFlowLog({ request, ...acquired, write })
   }
 
@@ -143,19 +143,11 @@ export class SqlitePersistence implements Persistence {
     return this.#step((): Written => {
       const refusal = write.refusal()
       if (refusal) throw refusal
-      const { flow, term, number, change, meta, atoms } = write
+      const { flow, term, number, state, at, meta, states, atoms } = write
       const moved = this.#db.run(
-        `UPDATE flows SET writes = ?, state = ?, states = ?, meta = coalesce(?, meta), updated_at = ?
+        `UPDATE flows SET writes = ?, state = ?, states = coalesce(?, states), meta = coalesce(?, meta), updated_at = ?
           WHERE id = ? AND term = ?`,
-        ...[
-          number,
-          change.state,
-          encodeStates(change.states),
-          meta ?? null,
-          change.at.toISOString(),
-          Number(flow),
-          term,
-        ],
+        ...[number, state, states ?? null, meta ?? null, at.toISOString(), Number(flow), term],
       )
       if (moved === 0) {
         const row = this.#db.get('SELECT run FROM flows WHERE id = ?', Number(flow))

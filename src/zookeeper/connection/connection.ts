@@ -17,6 +17,7 @@ import { XID } from '../protocol/opcodes.ts'
 import {
   type ConnectRequest,
   type ConnectResponse,
+  REPLY_HEADER_BYTES,
   type ReplyHeader,
   readConnectResponse,
   readReplyHeader,
@@ -69,8 +70,6 @@ export interface ConnectionOptions {
 
 /** Error codes of the operating system for a connection that the peer closed. */
 const HANG_UP_CODES: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE'])
-/** Size of a reply's header: a first frame of this size refuses this client. */
-const REPLY_HEADER_BYTES = 16
 
 export class Connection {
   readonly #options: ConnectionOptions

@@ -8,7 +8,13 @@
 import { FrameReader } from '../protocol/frames.ts'
 import { JuteReader } from '../protocol/jute.ts'
 import { XID } from '../protocol/opcodes.ts'
-import { type ReplyHeader, readReplyHeader, readWatchEvent, type WatchEvent } from '../protocol/records.ts'
+import {
+  REPLY_HEADER_BYTES,
+  type ReplyHeader,
+  readReplyHeader,
+  readWatchEvent,
+  type WatchEvent,
+} from '../protocol/records.ts'
 
 /** Callbacks for frames. All are called synchronously; an exception ends the reading and is passed to `onError`. */
 export interface FrameHandlers {
@@ -30,6 +36,9 @@ interface InboundMessage {
   readonly header: ReplyHeader | undefined
   readonly body: JuteReader
 }
+
+/** The header of every watch event. */
+const EVENT_HEADER: ReplyHeader = { xid: XID.watchEvent, zxid: -1n, code: 0 }
 
 export class FrameDispatcher {
   readonly #frames: FrameReader
@@ -85,7 +94,7 @@ export class FrameDispatcher {
     const frame = this.#frames.next()
     if (!frame) return undefined
     const body = new JuteReader(frame)
-    const header = this.#begun ? readReplyHeader(body) : undefined
+    const header = this.#begun ? readHeader(frame, body) : undefined
     this.#begun = true
     return { header, body }
   }
@@ -108,4 +117,12 @@ export class FrameDispatcher {
     this.#events = []
     this.#actions.onEvents(batch)
   }
+}
+
+/** Reads the header of a frame. Most frames are watch events, whose headers say nothing else: no object is made for them. */
+function readHeader(frame: Buffer, body: JuteReader): ReplyHeader {
+  const isEvent = frame.length >= REPLY_HEADER_BYTES && frame.readInt32BE(0) === XID.watchEvent
+  if (!isEvent) return readReplyHeader(body)
+  body.skip(REPLY_HEADER_BYTES)
+  return EVENT_HEADER
 }

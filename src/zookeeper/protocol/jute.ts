@@ -93,6 +93,17 @@ export class JuteReader {
     return this.#bytes.length - this.#offset
   }
 
+  /** Steps over bytes that are not needed. */
+  skip(bytes: number): void {
+    this.#step(bytes, 'a field')
+  }
+
+  /** Steps over a text or bytes that are not needed. */
+  skipText(): void {
+    const length = this.#length('a text')
+    if (length > 0) this.#step(length, 'a text')
+  }
+
   int(): number {
     return this.#bytes.readInt32BE(this.#step(4, 'an int'))
   }

@@ -5,7 +5,7 @@ import { type JuteReader, type JuteWriter, MalformedBytes } from './jute.ts'
 import { beginPart, endParts, readParts } from './multi.ts'
 import { OPCODE } from './opcodes.ts'
 import type { ReadOp, ReadResult } from './ops.ts'
-import { type ReadData, type Request, readData, readTexts, request } from './requests.ts'
+import { type ReadData, type Request, readData, readDataView, readTexts, request } from './requests.ts'
 
 type AnyReadResult = ReadResult<ReadData> | ReadResult<{ readonly names: string[] }>
 
@@ -52,7 +52,8 @@ function readResult(body: JuteReader, type: number, request: { index: number; op
     return { error: toError(body.int(), { operation: op?.type ?? 'multiRead', path: op?.path, index }) }
   }
   if (op && OPCODE[op.type] === type) {
-    return op.type === 'getData' ? readData(body) : { names: readTexts(body) }
+    if (op.type !== 'getData') return { names: readTexts(body) }
+    return op.isView ? readDataView(body) : readData(body)
   }
   throw new MalformedBytes(`a result of type ${type} in a multiRead, in the place of ${op?.type ?? 'nothing'}`)
 }

@@ -6,7 +6,7 @@ import { toError } from './errors.ts'
 import { type JuteReader, type JuteWriter, MalformedBytes } from './jute.ts'
 import { OPCODE } from './opcodes.ts'
 import type { CreatedInMulti, Op } from './ops.ts'
-import { readStat, type Stat } from './records.ts'
+import { readStat, STAT_BYTES, type Stat } from './records.ts'
 import { type Request, request } from './requests.ts'
 
 export type AnyResult = CreatedInMulti | Stat | undefined
@@ -70,7 +70,7 @@ function toOpcode(operation: { readonly type: string }): string {
 function readResults(body: JuteReader, ops: readonly Op[]): AnyResult[] {
   const failures: { readonly index: number; readonly code: number }[] = []
   const results = readParts(body, ops.length, (type, index): AnyResult => {
-    if (type !== OPCODE.error) return readResult(body, type)
+    if (type !== OPCODE.error) return isUnread(ops[index]) ? skipResult(body, type) : readResult(body, type)
     const code = body.int()
     if (code !== 0) failures.push({ index, code })
     return undefined
@@ -97,6 +97,18 @@ function readResult(body: JuteReader, type: number): AnyResult {
     default:
       throw new MalformedBytes(`a result of type ${type} in a multi`)
   }
+}
+
+/** Returns whether the result of an operation can be stepped over. */
+function isUnread(op: Op | undefined): boolean {
+  return op !== undefined && 'isUnread' in op
+}
+
+function skipResult(body: JuteReader, type: number): AnyResult {
+  if (type === OPCODE.create) body.skipText()
+  else if (type === OPCODE.setData) body.skip(STAT_BYTES)
+  else return readResult(body, type)
+  return undefined
 }
 
 // --- The frame of both multis: parts with a header each, and a header that ends them -------------------------------

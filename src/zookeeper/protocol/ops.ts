@@ -10,6 +10,8 @@ export type CreateOp = CreateMode & {
   readonly type: 'create'
   readonly path: string
   readonly data: Uint8Array | null
+  /** @internal Whether nobody needs the result, which is undefined then. */
+  readonly isUnread?: true
 }
 
 /** Operation of a multi that deletes a znode. Made by `op.delete`. */
@@ -25,6 +27,8 @@ export interface SetDataOp {
   readonly path: string
   readonly data: Uint8Array | null
   readonly version: number
+  /** @internal Whether nobody needs the result, which is undefined then. */
+  readonly isUnread?: true
 }
 
 /** Operation of a multi that fails it unless the znode exists, at the given version if any. Made by `op.check`. */
@@ -38,6 +42,8 @@ export interface CheckOp {
 export interface GetDataOp {
   readonly type: 'getData'
   readonly path: string
+  /** @internal Whether the data are a view of all bytes that were received together, for a caller that decodes them at once. */
+  readonly isView?: true
 }
 
 /** Operation of a multiRead that lists the children. Made by `op.getChildren`. */

@@ -1,6 +1,9 @@
 /** Records of the protocol: values that are read and written as one piece. */
 import { type JuteReader, type JuteWriter, MalformedBytes } from './jute.ts'
 
+/** The number of bytes of a {@link Stat}. */
+export const STAT_BYTES = 68
+
 /** Metadata of a znode. Transaction ids and session ids are 64 bits wide and therefore bigint. */
 export interface Stat {
   /** The transaction that created the znode. */
@@ -99,6 +102,9 @@ export interface ReplyHeader {
   readonly zxid: bigint
   readonly code: number
 }
+
+/** The number of bytes of a {@link ReplyHeader}. */
+export const REPLY_HEADER_BYTES = 16
 
 export function readReplyHeader(reader: JuteReader): ReplyHeader {
   return { xid: reader.int(), zxid: reader.long(), code: reader.int() }

@@ -150,6 +150,11 @@ export function readData(body: JuteReader): ReadData {
   return { data: detachBytes(body.bytes()), stat: readStat(body) }
 }
 
+/** Reads data as a view, which keeps all bytes alive that were received together. */
+export function readDataView(body: JuteReader): ReadData {
+  return { data: body.bytes(), stat: readStat(body) }
+}
+
 /**
  * Detaches data for callers who may keep them for hours. They arrive as a view of all bytes that were received
  * together; a few bytes would keep all of that alive, so they are copied unless they are most of it.

@@ -39,6 +39,8 @@ export interface ProvenLease {
 
 /** A hold on the lease, until it is released. */
 export interface LeaseHold extends Disposable {
+  /** Whether the current session is certain to be alive at this instant: {@link proven} would resolve at once. */
+  readonly isProven: boolean
   /**
    * Resolves as soon as the current session, or the next one, is certain to be alive: at once where that is known
    * already, otherwise after two round trips.
@@ -154,7 +156,11 @@ export class LeaseKeeper {
       released.abort(new InvalidState('this hold on the lease was released'))
       this.#release(hold)
     }
+    const isProven = () => !released.signal.aborted && this.#provenLease !== undefined
     const hold: LeaseHold = {
+      get isProven() {
+        return isProven()
+      },
       proven: async (options = {}) => {
         released.signal.throwIfAborted()
         return rejectOnAbort(rejectOnAbort(this.#waitForProof(), options.signal), released.signal)
@@ -216,11 +222,15 @@ export class LeaseKeeper {
     )
   }
 
-  #waitForProof(): Promise<ProvenLease> {
+  /** The lease of the current session, if it is proven and has not ended. */
+  get #provenLease(): CurrentLease | undefined {
     const kept = this.#current
-    if (kept?.lease.isProven && kept.lease.remainingMs > 0) {
-      return Promise.resolve({ session: kept.session, until: this.aliveUntil })
-    }
+    return kept?.lease.isProven && kept.lease.remainingMs > 0 ? kept : undefined
+  }
+
+  #waitForProof(): Promise<ProvenLease> {
+    const kept = this.#provenLease
+    if (kept) return Promise.resolve({ session: kept.session, until: this.aliveUntil })
     if (this.#closed) return Promise.reject(noSessionError())
     if (!this.#proof) {
       this.#proof = createDeferred()

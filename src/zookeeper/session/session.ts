@@ -147,6 +147,11 @@ export class Session {
     } else this.#sender.push(pending)
   }
 
+  /** Sends the requests of this turn of the event loop at once. */
+  flush(): void {
+    this.#sender.flush()
+  }
+
   /** Adds an identity; see `Handshake.add`. */
   async addAuth(info: AuthInfo): Promise<void> {
     if (this.state === 'new') this.#handshake.addBeforeConnect(info)

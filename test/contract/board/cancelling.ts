@@ -190,9 +190,10 @@ export function cancellingContract({ open, expire }: Place, capabilities: BoardC
       const [claiming, asking] = round % 2 ? [here, there] : [there, here]
       const its = (board: typeof here) => (board === here ? job : seen)
       const first = round % 3 ? undefined : asking.cancel(its(asking))
-      const claimed = claiming.claim(its(claiming)).catch(() => undefined)
       // Claims are begun sooner or later, relative to requests, depending on the backend: each gets its chances.
-      for (let turn = 0; turn < round; turn++) await nextTurn()
+      for (let turn = 0; first !== undefined && turn < round; turn++) await nextTurn()
+      const claimed = claiming.claim(its(claiming)).catch(() => undefined)
+      for (let turn = 0; first === undefined && turn < round; turn++) await nextTurn()
       await (first ?? asking.cancel(its(asking)))
       const claim = await claimed
       if (claim) expect(await claim.perform(untilStopped)).toBe('trashed')

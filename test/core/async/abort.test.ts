@@ -1,6 +1,7 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
-import { createDeferred, followSignals, onAbort, rejectOnAbort } from '../../../src/core/async/abort.ts'
+import { Condition, createDeferred, followSignals, onAbort, rejectOnAbort } from '../../../src/core/async/abort.ts'
+import { AbortFlag } from '../../../src/core/async/abort-flag.ts'
 import { InvalidArgument } from '../../../src/core/errors.ts'
 import { PendingRequest } from '../../../src/zookeeper/connection/pending.ts'
 import { exists } from '../../../src/zookeeper/protocol/requests.ts'
@@ -49,5 +50,39 @@ describe('a signal of many', () => {
     const follow = () => Reflect.apply(followSignals, undefined, [[good.signal, new AbortController()]])
     expect(follow).toThrow(InvalidArgument)
     expect(listeners(good.signal)).toBe(0)
+  })
+})
+
+describe('a condition', () => {
+  test('wakes all who wait, and nobody who comes later', async () => {
+    const changed = new Condition()
+    const woken: string[] = []
+    const waiting = ['one', 'two'].map((name) => changed.wait().then(() => woken.push(name)))
+    changed.notify()
+    const later = changed.wait().then(() => woken.push('later'))
+    await Promise.all(waiting)
+    expect(woken).toEqual(['one', 'two'])
+    changed.notify()
+    await later
+  })
+
+  test('leaves nothing behind on a signal, whichever of the two ends the wait', async () => {
+    const changed = new Condition()
+    const { signal } = new AbortController()
+    const waiting = changed.wait({ signal })
+    expect(listeners(signal)).toBe(1)
+    changed.notify()
+    await waiting
+    expect(listeners(signal)).toBe(0)
+
+    const stop = new AbortFlag()
+    const reason = new Error('enough')
+    const stopped = changed.wait({ signal: stop })
+    stop.abort(reason)
+    changed.notify()
+    await expect(stopped).rejects.toBe(reason)
+    await expect(changed.wait({ signal: stop })).rejects.toBe(reason)
+    const mistaken = Reflect.apply(changed.wait, changed, [{ signal: new AbortController() }])
+    await expect(mistaken).rejects.toThrow(InvalidArgument)
   })
 })

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { createDeferred, type Deferred } from '../../../src/core/async/abort.ts'
 import {
@@ -271,5 +272,29 @@ describe('a group commit that sends its batches in its own way', () => {
     group.resume()
     await group.idle
     expect(outcomes).toEqual(['a: Error: away', 'b'])
+  })
+
+  test('sends the next group before the callers of an answered group go on', async () => {
+    const log: string[] = []
+    const group: GroupCommit<Request & { resolve: () => void }> = new GroupCommit<Request & { resolve: () => void }>({
+      send: async (batch) => {
+        const names = batch.map(({ name }) => name).join()
+        log.push(`${names} is sent`)
+        await nextTurn()
+        group.next()
+        for (const { resolve } of batch) resolve()
+      },
+      admits: withinLimits({ bytesOf: () => 1, limits: { items: 2, bytes: 100 } }),
+    })
+    const request = (name: string) =>
+      new Promise<void>((resolve, reject) => group.enqueue({ name, resolve, reject })).then(() => {
+        log.push(`${name} goes on`)
+      })
+    const [first] = ['a', 'b', 'c'].map(request)
+    const last = first?.then(() => request('d'))
+    await Promise.all([last, group.idle])
+    expect(log).toEqual(['a,b is sent', 'c is sent', 'a goes on', 'b goes on', 'd is sent', 'c goes on', 'd goes on'])
+    group.next()
+    expect(group.isIdle).toBe(true)
   })
 })

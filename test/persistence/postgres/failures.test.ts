@@ -288,7 +288,7 @@ test('what a log has queued behind a write that failed is refused, and what othe
   let updates = 0
   const driver: SqlDriver = {
     query: async (text, values) => {
-      if (text.includes('UPDATE') && text.includes('submitted')) updates += 1
+      if (text.startsWith('SELECT') && text.includes('write_flows')) updates += 1
       if (updates === 1) {
         sent.resolve()
         await failing.promise
@@ -325,7 +325,7 @@ test('of two writes of a flow that are under way at once, the second is not done
   pool.on('error', () => undefined)
   const driver: SqlDriver = {
     query: async (text, values) => {
-      if (text.includes('submitted') && JSON.stringify(values).includes('refused'))
+      if (text.includes('write_flows') && JSON.stringify(values).includes('refused'))
         throw Object.assign(new Error('invalid byte sequence'), { code: '22021' })
       return pool.query(text, values)
     },

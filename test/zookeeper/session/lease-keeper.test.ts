@@ -118,20 +118,27 @@ describe('a lease keeper', () => {
 
   test('says when it is proven: at once, or after the next proof, or in the next session', async () => {
     using first = keeper.hold()
+    expect(first.isProven).toBe(true)
     const { session, until } = await first.proven()
     expect([session, until - systemClock().monotonic]).toEqual([7n, 10_000])
     first.release()
+    expect(first.isProven).toBe(false)
 
     answered(60_000)
     const hold = keeper.hold()
+    expect(hold.isProven).toBe(false)
     const proven = hold.proven()
     keeper.replyReceived(systemClock())
+    expect(hold.isProven).toBe(false)
     proves()
+    expect(hold.isProven).toBe(true)
     expect((await proven).until).toBeGreaterThan(systemClock().monotonic + 8_000)
 
     keeper.ended()
+    expect(hold.isProven).toBe(false)
     const next = hold.proven()
     keeper.attached({ id: 8n, timeout: 12_000 }, { at: systemClock(), through: 'leader' })
+    expect(hold.isProven).toBe(true)
     expect((await next).session).toBe(8n)
     hold.release()
   })

@@ -30,7 +30,7 @@ export class MemorySession implements BackendSession {
 
   /** Returns a watch that does nothing: a session of this backend lasts as long as the board object. */
   watchLease(): LeaseWatch {
-    return { whenAlive: async () => this.#board.requireOpen().session, [Symbol.dispose]: () => undefined }
+    return { whenAlive: () => undefined, [Symbol.dispose]: () => undefined }
   }
 
   isAlive(session: string): boolean {

@@ -12,6 +12,7 @@ import { PostgresClaims } from './claims.ts'
 import { BoardWriter } from './commit/writer.ts'
 import { CleanUp } from './connection/clean-up.ts'
 import { PostgresChangeFeed } from './connection/feed.ts'
+import { HostPeers } from './connection/host-peers.ts'
 import { PostgresDependencies } from './dependencies.ts'
 import { PostgresEntities } from './entities.ts'
 import { PostgresHistory } from './history.ts'
@@ -52,6 +53,7 @@ export class PostgresBackend implements Backend {
     const board = new PostgresBoard(options)
     const clock = new ServerClock()
     const cleanUp = new CleanUp(board)
+    const peers = new HostPeers(board, cleanUp)
     const feed = new PostgresChangeFeed({
       ...{ schema: board.schema, period, listens },
       get board() {
@@ -84,6 +86,7 @@ export class PostgresBackend implements Backend {
     this.changes = new PostgresChanges(board, { feed, writer, records, batches })
     // Created last, because it notifies the other roles of changes of the session. They find the session on the board.
     const { changes, resources, jobs, claims } = this
-    this.session = new PostgresSession(board, { feed, writer, changes, resources, cleanUp, pending: [jobs, claims] })
+    const pending = [jobs, claims]
+    this.session = new PostgresSession(board, { feed, writer, changes, resources, cleanUp, peers, pending })
   }
 }

@@ -7,7 +7,7 @@ import type { BackendChanges, JobStatus } from '../../contract/index.ts'
 import type { BoardWriter } from './commit/writer.ts'
 import { type FeedSource, type PostgresChangeFeed, parseFollowed } from './connection/feed.ts'
 import type { Watches } from './connection/watches.ts'
-import type { PostgresBoard } from './store/board.ts'
+import type { OwnSession, PostgresBoard } from './store/board.ts'
 import { translateErrors } from './store/errors.ts'
 import { jobNumbers } from './store/rows.ts'
 import { channelName, sessionChannel } from './store/schema.ts'
@@ -44,8 +44,9 @@ export class PostgresChanges implements BackendChanges {
     this.#isSubscribed = true
     try {
       const connection = this.#board.requireConnection()
+      const session = this.#board.requireSession('subscribing')
       await translateErrors(`listening to ${uri}`, () => this.listenOn(connection))
-      await translateErrors(`subscribing to ${uri}`, () => feed.attach(toFeedSource(connection)))
+      await translateErrors(`subscribing to ${uri}`, () => feed.attach(toFeedSource(connection, session)))
       sink.gap()
     } catch (error) {
       this.#isSubscribed = false
@@ -110,9 +111,9 @@ export class PostgresChanges implements BackendChanges {
    *
    * @param begin `attach` for a new session; `resume` for another connection of the session, over which the missed changes are read
    */
-  async deliver(connection: PostgresConnection, begin: 'attach' | 'resume'): Promise<void> {
+  async deliver(connection: PostgresConnection, session: OwnSession, begin: 'attach' | 'resume'): Promise<void> {
     const { feed } = this.#options
-    if (this.#isSubscribed) await feed[begin](toFeedSource(connection))
+    if (this.#isSubscribed) await feed[begin](toFeedSource(connection, session))
     if (!this.#isSubscribed) feed.detach()
   }
 
@@ -152,15 +153,18 @@ export class PostgresChanges implements BackendChanges {
 
   /** Stops listening to the board. Without a connection there is nothing to stop. */
   async #unlisten(): Promise<void> {
-    const { connection } = this.#board
-    if (!connection || this.#listening !== connection) return
+    const { connection, session } = this.#board
+    if (!connection || !session) return
+    const muting = this.#options.feed.mute(toFeedSource(connection, session))
+    // Sent at once, not after the answer to the first request: a later subscription must find its requests after both.
+    const unlistening = this.#listening === connection ? connection.query(`UNLISTEN ${this.#channel}`, []) : undefined
     this.#listening = undefined
-    await connection.query(`UNLISTEN ${this.#channel}`, []).catch(() => undefined)
+    await Promise.allSettled([muting, unlistening])
   }
 }
 
-function toFeedSource(connection: PostgresConnection): FeedSource {
-  return { connection, onError: (error) => connection.disconnect(error) }
+function toFeedSource(connection: PostgresConnection, { id }: OwnSession): FeedSource {
+  return { connection, session: id, onError: (error) => connection.disconnect(error) }
 }
 
 /** Converts a status as the SQL function `follow` returns it. */

@@ -3,10 +3,11 @@
  * each has its own answer.
  */
 import { type CommitResult, ItemCommit } from '../../../core/async/group-commit.ts'
+import type { HeldBackWrite } from '../../../core/async/held-back-write.ts'
 import { encode } from '../../../core/codec.ts'
 import { NotConnected, NotFound, Unclaimable } from '../../../core/errors.ts'
 import { attempt, type Result, settleEach } from '../../../core/result.ts'
-import { decodeText, encodeText } from '../../../postgres/index.ts'
+import { decodeText, encodeText, postgresPlace } from '../../../postgres/index.ts'
 import type {
   BackendClaims,
   ClaimGrant,
@@ -17,7 +18,7 @@ import type {
 } from '../../contract/index.ts'
 import { refusalError } from '../../contract/refusals.ts'
 import { encodeEndedJob, type HistoryEntry } from '../../model/ended-job.ts'
-import { encodeLife } from '../../model/posting.ts'
+import { encodeLife, haveSameLife } from '../../model/posting.ts'
 import { type ClaimAnswer, toClaimParameters, toClaimResults, toWantedGrants } from './commit/claim-calls.ts'
 import { describeGroup, type Encoded, joinBytes, MAX_GROUP, retryEachAlone, toJobName } from './commit/grouping.ts'
 import type { BoardWriter } from './commit/writer.ts'
@@ -35,6 +36,7 @@ export class PostgresClaims implements BackendClaims {
   readonly #writer: BoardWriter
   /** Holds the resources of claims as locks of the database. */
   readonly #resources: PostgresResources
+  readonly recordedPlace: string
   readonly #claims: ItemCommit<Encoded<ClaimRequest>, ClaimGrant>
   /** Whether claims of this process may hold slots. */
   #hasTakenSlots = false
@@ -44,6 +46,7 @@ export class PostgresClaims implements BackendClaims {
     this.#board = board
     this.#writer = writer
     this.#resources = resources
+    this.recordedPlace = postgresPlace(board.options.location)
     this.#claims = new ItemCommit({
       commit: (group) => this.#lockAndClaim(group),
       bytesOf: ({ bytes, request }) => bytes.length + LOCK_COST_BYTES * toWantedGrants(request.posting).length,
@@ -53,7 +56,8 @@ export class PostgresClaims implements BackendClaims {
     })
     this.#settles = new ItemCommit<Encoded<Settlement>, void>({
       commit: (group) => this.#settleAll(group),
-      bytesOf: ({ bytes, request: { history } }) => bytes.length + (history?.job.results?.length ?? 0),
+      bytesOf: ({ bytes, request }) =>
+        bytes.length + (request.history?.job.results?.length ?? 0) + (recordOf(request)?.bytes ?? 0),
       limits: MAX_GROUP,
       keyOf: ({ request }) => request.id,
       beforeAnswers: writer.caughtUp,
@@ -67,8 +71,14 @@ export class PostgresClaims implements BackendClaims {
 
   async claim(choices: readonly ClaimRequest[]): Promise<Result<ClaimGrant>[]> {
     this.#board.assertOpen()
+    let former: Encoded<ClaimRequest> | undefined
     const results = await settleEach(choices, (request) =>
-      attempt(() => this.#claims.add({ request, bytes: encodeLife(request.posting, 'msgpack') })),
+      attempt(() => {
+        const { posting } = request
+        const alike = former && haveSameLife(former.request.posting, posting) ? former : undefined
+        former = { request, bytes: alike?.bytes ?? encodeLife(posting, 'msgpack') }
+        return this.#claims.add(former)
+      }),
     )
     for (const [index, result] of results.entries()) {
       const { id = '' } = choices[index] ?? {}
@@ -163,23 +173,18 @@ export class PostgresClaims implements BackendClaims {
     const settlements = items.map(({ request }) => request)
     // A claim that follows this end at once must not find our locks.
     await this.#resources.unlock(settlements.map(({ id }) => id))
+    const records = settlements.flatMap((settlement) => {
+      const record = recordOf(settlement)
+      return record ? { record, job: settlement.id } : []
+    })
     const { answer } = await this.#writer.others.send({
       what: describeGroup(settlements[0]?.kind ?? 'settle', items),
-      name: 'settle',
+      name: records.length > 0 ? 'settle_recorded' : 'settle',
       values: [
         session.id,
         settlements.map(({ id }) => jobNumber(id)),
-        settlements.map(({ revision }) => revision),
-        settlements.map(({ kind }) => kind),
-        ...joinBytes(items),
-        settlements.map(({ posting: { delay = null } }) => delay),
-        settlements.map(({ who }) => encodeText(who)),
-        settlements.map((settlement) => (settlement.kind === 'trash' ? encodeText(settlement.reason) : null)),
-        settlements.map((settlement) =>
-          settlement.kind === 'trash' && settlement.failure ? encode(settlement.failure, 'msgpack') : null,
-        ),
-        this.#hasTakenSlots || settlements.some(({ posting }) => posting.resources !== undefined),
-        ...toHistoryParameters(settlements),
+        ...this.#toSettleParameters(items),
+        ...toRecordParameters(records),
       ],
     })
     const { over, lost } = answer as { over?: true; lost?: number[] }
@@ -187,6 +192,40 @@ export class PostgresClaims implements BackendClaims {
     if (over) this.#markLost(session)
     return new Set(items.filter((_, index) => over || lost?.includes(index)))
   }
+
+  /** Returns the arguments of the function `settle` after the numbers of the jobs. */
+  #toSettleParameters(items: readonly Encoded<Settlement>[]): unknown[] {
+    const settlements = items.map(({ request }) => request)
+    const revisions = settlements.map(({ revision }) => revision)
+    const isHolding = this.#hasTakenSlots || settlements.some(({ posting }) => posting.resources !== undefined)
+    const history = toHistoryParameters(settlements)
+    const arePlain = settlements.every(({ kind, revision }) => kind === 'consume' && revision === revisions[0])
+    if (arePlain && !isHolding)
+      return [revisions.slice(0, 1), ['consume'], NO_BYTES, [], [], [], [], [], false, ...history]
+    return [
+      revisions,
+      settlements.map(({ kind }) => kind),
+      ...joinBytes(items),
+      settlements.map(({ posting: { delay = null } }) => delay),
+      settlements.map(({ who }) => encodeText(who)),
+      settlements.map((settlement) => (settlement.kind === 'trash' ? encodeText(settlement.reason) : null)),
+      settlements.map((settlement) =>
+        settlement.kind === 'trash' && settlement.failure ? encode(settlement.failure, 'msgpack') : null,
+      ),
+      isHolding,
+      ...history,
+    ]
+  }
+}
+
+function recordOf(settlement: Settlement): HeldBackWrite | undefined {
+  return settlement.kind === 'consume' ? settlement.record : undefined
+}
+
+/** Returns the ends of flows as the last arguments of `settle_recorded`; nothing where there are none. */
+function toRecordParameters(ends: readonly { readonly record: HeldBackWrite; readonly job: string }[]): unknown[] {
+  const records = ends.map(({ record }) => record)
+  return records[0] ? [ends.map(({ job }) => jobNumber(job)), ...records[0].toArguments(records)] : []
 }
 
 /** Returns what the end of jobs adds to the history: their uuids, their records, the lengths of these, and how many jobs are kept. */

@@ -1,5 +1,5 @@
 /**
- * The session consists of a row, which is updated by three heartbeats per TTL, and a connection of its own, which holds a lock
+ * The session consists of a row, which is updated by at least three heartbeats per TTL, and a connection of its own, which holds a lock
  * that means "this participant lives".
  *
  *     connecting → connected ⇄ re-attaching       and from each of them: closed
@@ -14,18 +14,22 @@
  *
  * **The lease** ends one TTL after the last answered heartbeat or re-attachment was sent, less a margin. The server's clock
  * recorded it later than it was sent, so no takeover happens before. A timer checks the lease, and so does each query for it.
+ *
+ * **Sessions that are over** are found by heartbeats: the answer names some other sessions whose TTL has passed, and when the next one
+ * passes. The next heartbeat is sent at that moment, if it comes before a third of the own TTL.
  */
 import { createDeferred, type Deferred, rejectOnAbort } from '../../../core/async/abort.ts'
 import { retryUntilAborted } from '../../../core/async/retry.ts'
 import { asError, NotConnected } from '../../../core/errors.ts'
 import { startTimer, systemClock, timeoutSignal, withinTime } from '../../../core/time.ts'
-import type { PostgresConnection } from '../../../postgres/index.ts'
+import { finishIndexes, type PostgresConnection } from '../../../postgres/index.ts'
 import type { BackendClock, BackendSession, BackendSink, LeaseWatch } from '../../contract/index.ts'
 import type { ServerClock } from '../server-clock.ts'
 import type { PostgresChanges } from './changes.ts'
 import type { BoardWriter } from './commit/writer.ts'
 import type { CleanUp } from './connection/clean-up.ts'
 import type { PostgresChangeFeed } from './connection/feed.ts'
+import type { HostPeers } from './connection/host-peers.ts'
 import { SessionLease } from './connection/lease.ts'
 import { beginSession, endLastSession, withConnection } from './connection/session-requests.ts'
 import type { PostgresResources } from './resources.ts'
@@ -33,6 +37,12 @@ import type { OwnSession, PostgresBoard } from './store/board.ts'
 import { SET_READ_COMMITTED, toBoardError, translateErrors } from './store/errors.ts'
 import { openBoardRow } from './store/schema.ts'
 
+/** The time from the attachment of a session to its first heartbeat, in milliseconds; with a short TTL, a third of the TTL. */
+const FIRST_HEARTBEAT_MS = 500
+/** The time from the end of a watched session to the heartbeat that finds it, in milliseconds: a timer may fire a little early. */
+const AFTER_EXPIRY_MS = 10
+/** The shortest time between two heartbeats, in milliseconds, whatever a row says that was made by hand. */
+const MIN_HEARTBEAT_MS = 100
 /** The smallest time limit for one attempt to attach a session to another connection, in milliseconds. */
 const MIN_ATTACHING_MS = 500
 /** The time limit for pending work while the board is closed, in milliseconds. */
@@ -44,6 +54,7 @@ export interface PostgresSessionOptions {
   readonly changes: PostgresChanges
   readonly resources: PostgresResources
   readonly cleanUp: CleanUp
+  readonly peers: HostPeers
   /** The roles whose pending work is awaited before the session ends. */
   readonly pending: readonly { idle(): Promise<void> }[]
 }
@@ -77,15 +88,19 @@ export class PostgresSession implements BackendSession {
     const { uri, pool, schema, options } = this.#board
     const { board: name, create, log } = options
     const opening = () => openBoardRow(pool, { schema, name, create, log })
-    const { number, paused } = await translateErrors(`opening ${uri}`, () => rejectOnAbort(opening(), signal))
-    this.#board.begin(number, sink)
+    const row = await translateErrors(`opening ${uri}`, () => rejectOnAbort(opening(), signal))
+    this.#board.begin(row.number, sink)
     await this.#connect(AbortSignal.any([signal, this.#closing.signal]))
-    sink.paused(paused)
+    sink.paused(row.paused)
+    // Not earlier: a transaction pooler, which is refused above, keeps no locks of sessions.
+    if (row.missingIndexes.length > 0)
+      void finishIndexes(row.missingIndexes, { location: options.location, log, signal: this.#board.closing })
   }
 
   async close(): Promise<void> {
     const wasOpen = this.#board.end()
     if (wasOpen) await this.#shutDown()
+    await this.#options.peers.close()
     await withinTime(CLOSE_TIMEOUT_MS, this.#board.pool.close())
   }
 
@@ -111,14 +126,19 @@ export class PostgresSession implements BackendSession {
     return false
   }
 
-  /** Resolves with the label of a session that is alive. @throws InvalidState; NotConnected when the board is closed */
-  async #whenAlive(): Promise<string> {
+  /** Resolves when a session is alive; undefined if it is. @throws InvalidState; NotConnected when the board is closed */
+  #whenAlive(): Promise<void> | undefined {
+    return this.#board.isOpen && this.#hasAliveSession ? undefined : this.#waitUntilAlive()
+  }
+
+  get #hasAliveSession(): boolean {
+    const { session } = this.#board
+    return session !== undefined && this.#isAlive(session.label)
+  }
+
+  async #waitUntilAlive(): Promise<void> {
     this.#board.assertOpen()
-    while (true) {
-      const { session } = this.#board
-      if (session && this.#isAlive(session.label)) return session.label
-      await this.#next.promise
-    }
+    while (!this.#hasAliveSession) await this.#next.promise
   }
 
   #markLost(session: OwnSession, reason: Error): void {
@@ -179,7 +199,7 @@ export class PostgresSession implements BackendSession {
       await withConnection(options, { signal, reason: () => signal.reason }, async (connection) => {
         connection.onNotification((notification) => changes.onNotification(notification))
         const session = await this.#begin(connection, signal)
-        await changes.deliver(connection, 'attach')
+        await changes.deliver(connection, session, 'attach')
         signal.throwIfAborted()
         connection.lost.throwIfAborted()
         this.#makeCurrent(session, connection)
@@ -191,7 +211,8 @@ export class PostgresSession implements BackendSession {
   }
 
   async #begin(connection: PostgresConnection, signal: AbortSignal): Promise<OwnSession> {
-    const { id, sentAt } = await beginSession(connection, this.#board, { signal, former: this.#lostSessions })
+    const socket = await this.#options.peers.openSocket()
+    const { id, sentAt } = await beginSession(connection, this.#board, { signal, former: this.#lostSessions, socket })
     this.#lease.renew(sentAt)
     await this.#options.changes.listenOn(connection)
     this.#attachments = 0
@@ -208,6 +229,7 @@ export class PostgresSession implements BackendSession {
     this.#next = createNext()
     next.resolve()
     this.#onAttached(session, connection)
+    this.#options.peers.lookSoon()
     this.#board.sink.session({ state: 'connected', session: session.label })
     this.#board.sink.gap()
   }
@@ -217,8 +239,9 @@ export class PostgresSession implements BackendSession {
     const onLost = () => this.#onConnectionLost(session, connection, asError(connection.lost.reason))
     connection.lost.addEventListener('abort', onLost, { once: true })
     this.#lease.watch(() => this.#isAlive(session.label))
-    this.#schedule(session, connection)
+    this.#schedule(session, connection, FIRST_HEARTBEAT_MS)
     this.#options.changes.onAttached()
+    this.#options.peers.onAttached()
   }
 
   #onConnectionLost(session: OwnSession, connection: PostgresConnection, reason: Error): void {
@@ -273,7 +296,7 @@ export class PostgresSession implements BackendSession {
       this.#lease.renew(sentAt)
       await changes.listenOn(connection)
       // If this connection breaks, missed changes are read over the next one, so this attempt does not wait for them.
-      await rejectOnAbort(changes.deliver(connection, 'resume'), connection.lost)
+      await rejectOnAbort(changes.deliver(connection, session, 'resume'), connection.lost)
       signal.throwIfAborted()
       connection.lost.throwIfAborted()
       this.#onAttached(session, connection)
@@ -285,8 +308,10 @@ export class PostgresSession implements BackendSession {
     })
   }
 
-  #schedule(session: OwnSession, connection: PostgresConnection): void {
-    this.#heartbeatTimer = startTimer(() => void this.#heartbeat(session, connection), this.timeout / 3)
+  /** Schedules the next heartbeat, which is sent after this time, or after a third of the TTL if that is less. */
+  #schedule(session: OwnSession, connection: PostgresConnection, ms: number): void {
+    clearTimeout(this.#heartbeatTimer)
+    this.#heartbeatTimer = startTimer(() => void this.#heartbeat(session, connection), Math.min(ms, this.timeout / 3))
   }
 
   async #heartbeat(session: OwnSession, connection: PostgresConnection): Promise<void> {
@@ -296,11 +321,11 @@ export class PostgresSession implements BackendSession {
     const giveUp = () => connection.disconnect(new NotConnected('a heartbeat was not answered'))
     const timer = startTimer(giveUp, this.timeout / 3)
     try {
-      const { rows } = await connection.query(`SELECT ${schema}.heartbeat($1) AS expired`, [session.id])
+      const { rows } = await connection.query(`SELECT ${schema}.renew_session($1) AS watched`, [session.id])
       // The timers of a session that is being closed would keep the process alive until its lease has ended.
       if (this.#board.connection !== connection || this.#closing.signal.aborted) return
-      const found = rows[0]?.['expired']
-      if (!Array.isArray(found)) {
+      const watched = toWatchedSessions(rows[0]?.['watched'])
+      if (!watched) {
         const how = 'another participant took it over, or the connection leads to another backend'
         session.markLost(new NotConnected(`${uri}: the session is over: ${how}`))
         return
@@ -309,14 +334,28 @@ export class PostgresSession implements BackendSession {
       if (!this.#isAlive(session.label)) return
       this.#lease.renew(sentAt)
       this.#lease.watch(() => this.#isAlive(session.label))
-      this.#schedule(session, connection)
-      this.#options.cleanUp.onHeartbeat(found.map(Number))
+      this.#schedule(session, connection, Math.max(watched.nextMs + AFTER_EXPIRY_MS, MIN_HEARTBEAT_MS))
+      this.#options.cleanUp.onHeartbeat(watched.expired)
     } catch (error) {
       connection.disconnect(toBoardError(`a heartbeat on ${uri}`, error))
     } finally {
       clearTimeout(timer)
     }
   }
+}
+
+/** What a session watches, as `watched_sessions` in `functions/sessions.sql` returns it. */
+interface WatchedSessions {
+  readonly expired: readonly number[]
+  /** The time until the next TTL of a watched session passes, in milliseconds; infinite if there is none. */
+  readonly nextMs: number
+}
+
+/** @returns undefined if the answer says that the own session is over */
+function toWatchedSessions(answer: unknown): WatchedSessions | undefined {
+  if (typeof answer !== 'object' || answer === null) return undefined
+  const { expired, next } = answer as { readonly expired: readonly unknown[]; readonly next: number | null }
+  return { expired: expired.map(Number), nextMs: next ?? Number.POSITIVE_INFINITY }
 }
 
 /** Returns a deferred promise whose rejection needs no handler. */

@@ -1,6 +1,6 @@
 /** Grants claims, and ends them. */
 import { JobboardError } from '../../../core/errors.ts'
-import { attempt, catchError, type Result } from '../../../core/result.ts'
+import { attempt, type Result, toFailed } from '../../../core/result.ts'
 import type {
   BackendClaims,
   ClaimGrant,
@@ -14,7 +14,7 @@ import { isFirstRun } from '../../model/dependencies.ts'
 import type { ClaimLimits } from '../../model/limits.ts'
 import { toResourceWants } from '../../model/resources.ts'
 import type { RedisBoard } from './commit/board.ts'
-import { NO_REPLY, type StepReply } from './commit/committer.ts'
+import { NO_REPLY, type StepReply } from './commit/queued-steps.ts'
 import {
   claimRejection,
   type ScriptStep,
@@ -36,13 +36,15 @@ export class RedisClaims implements BackendClaims {
 
   async claim(choices: readonly ClaimRequest[]): Promise<Result<ClaimGrant>[]> {
     const { committer } = this.#board.open
-    const steps = choices.map((choice) => catchError(() => claimStep(choice)))
+    const steps = choices.map(tryClaimStep)
     const answers = await committer.submitAll(steps)
-    // A dead owner held the resource, which was released since: these claims are sent once more.
-    const freed = answers.flatMap((answer, index) => (isBlockedByReleased(answer) ? [index] : []))
-    const second = await committer.submitAll(freed.flatMap((index) => steps[index] ?? []))
-    for (const [at, index] of freed.entries()) answers[index] = second[at] ?? NO_REPLY
-    return choices.map((choice, index) => catchError(() => toGrant(choice, unwrapReply(answers[index]))))
+    if (answers.some(isBlockedByReleased)) {
+      // A dead owner held the resource, which was released since: these claims are sent once more.
+      const freed = [...answers.keys()].filter((index) => isBlockedByReleased(answers[index] ?? NO_REPLY))
+      const second = await committer.submitAll(freed.map((index) => steps[index] ?? NO_REPLY))
+      for (const [at, index] of freed.entries()) answers[index] = second[at] ?? NO_REPLY
+    }
+    return choices.map((choice, index) => tryGrant(choice, answers[index] ?? NO_REPLY))
   }
 
   settle(settlement: Settlement): Promise<void> {
@@ -70,11 +72,18 @@ export class RedisClaims implements BackendClaims {
   }
 }
 
+function tryClaimStep(request: ClaimRequest): Result<ScriptStep> {
+  try {
+    return { value: claimStep(request) }
+  } catch (error) {
+    return toFailed(error)
+  }
+}
+
 function claimStep({ id, revision, who, posting, limits }: ClaimRequest): ScriptStep {
   const { exclusive, shared } = toResourceWants(posting)
   const bytes = encodePostingWithin(posting)
   const wants = exclusive.length + shared.length > 0
-  const names = (list: readonly string[]) => (wants ? list.map((name) => fieldName(name)) : null)
   return {
     arguments: [
       'claim',
@@ -82,14 +91,18 @@ function claimStep({ id, revision, who, posting, limits }: ClaimRequest): Script
       revision,
       who,
       bytes,
-      names(exclusive),
-      names(shared),
+      wants ? toFields(exclusive) : null,
+      wants ? toFields(shared) : null,
       limits ? toLimitWords(limits) : null,
-      isFirstRun(posting),
+      isFirstRun(posting) || null,
     ],
     what: `claim of ${toJobName(posting)}`,
     bytes: bytes.length + SMALL_STEP_BYTES * (1 + exclusive.length + shared.length + (limits?.wants.length ?? 0)),
   }
+}
+
+function toFields(names: readonly string[]): readonly string[] {
+  return names.map((name) => fieldName(name))
 }
 
 /** Returns the revision, and five words for each limit: see `scripts/shared/limits.lua`. */
@@ -133,9 +146,13 @@ function isBlockedByReleased(answer: Result<StepReply>): boolean {
   return why === 'resource' || (why === 'limit' && until === undefined)
 }
 
-function unwrapReply(result: Result<StepReply> = NO_REPLY): StepReply {
-  if ('value' in result) return result.value
-  throw result.error
+function tryGrant(choice: ClaimRequest, answer: Result<StepReply>): Result<ClaimGrant> {
+  if ('error' in answer) return answer
+  try {
+    return { value: toGrant(choice, answer.value) }
+  } catch (error) {
+    return toFailed(error)
+  }
 }
 
 function toGrant(choice: ClaimRequest, { done, details, session }: StepReply): ClaimGrant {

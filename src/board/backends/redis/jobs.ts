@@ -4,7 +4,7 @@ import type { BackendJobs, Posted, PostRequest, StoredJob, UnreadableJob } from 
 import { rank } from '../../model/claim-order.ts'
 import { MAX_POSTING_BYTES, toCountedBytes } from '../../model/posting.ts'
 import type { RedisBoard } from './commit/board.ts'
-import type { StepReply } from './commit/committer.ts'
+import type { StepReply } from './commit/queued-steps.ts'
 import {
   batchRefusalError,
   DEPENDENCY_BYTES,
@@ -17,7 +17,7 @@ import {
 } from './commit/steps.ts'
 import { encodePostingWithin, parseStoredJob } from './store/encodings.ts'
 import { toOrder } from './store/layout.ts'
-import { toList } from './store/replies.ts'
+import { decodeReply, toList } from './store/replies.ts'
 import { SCRIPTS } from './store/scripts.ts'
 
 export class RedisJobs implements BackendJobs {
@@ -56,18 +56,19 @@ export class RedisJobs implements BackendJobs {
 
   async read(ids: readonly string[]): Promise<(StoredJob | UnreadableJob | undefined)[]> {
     if (ids.length === 0) return []
-    const found = toList(await this.#board.run(SCRIPTS.read, ids))
-    return ids.map((id, index) => {
-      const [row, bytes, waits] = found.slice(3 * index, 3 * index + 3)
-      return parseStoredJob(id, { row, bytes, waits })
-    })
+    const [head, ...postings] = toList(await this.#board.run(SCRIPTS.read, ids))
+    const [rows, waiting] = decodeReply<[readonly (string | false)[], readonly number[]]>(head)
+    const waits = new Set(waiting)
+    return ids.map((id, index) =>
+      parseStoredJob(id, { row: rows[index], bytes: postings[index], waits: waits.has(index + 1) }),
+    )
   }
 }
 
 function postStep({ posting, after = [], member }: PostRequest, bytes: Uint8Array): ScriptStep {
   const { uuid, priority, delay = null, keyFor = null } = posting
   const batch = [posting.batch ?? null, member ?? null] as const
-  const others = toDependencyWords(after)
+  const others = after.length > 0 ? toDependencyWords(after) : null
   return {
     arguments: ['post', rank(priority), bytes, uuid, toKeyField(posting), delay, others, ...batch, keyFor],
     what: `post of ${toJobName(posting)}`,

@@ -66,7 +66,11 @@ export class RedisSession implements BackendSession {
 
   /** Returns a watch that costs nothing: the lease is watched in any case. */
   watchLease(): LeaseWatch {
-    return { whenAlive: () => this.#board.open.session.whenAlive(), [Symbol.dispose]: () => undefined }
+    const whenAlive = () => {
+      const { session } = this.#board.open
+      return session.isAttachedAlive ? undefined : session.whenAlive()
+    }
+    return { whenAlive, [Symbol.dispose]: () => undefined }
   }
 
   isAlive(session: string): boolean {

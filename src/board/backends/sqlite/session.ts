@@ -115,9 +115,14 @@ export class SqliteSession implements BackendSession {
   /** Returns a watch that costs nothing: the session sends heartbeats whether or not it has claims. */
   watchLease(): LeaseWatch {
     return {
-      whenAlive: async () => this.#board.requireOpen().keeper.whenAlive(),
+      whenAlive: () => (this.#board.open?.keeper.hasAliveSession ? undefined : this.#whenAlive()),
       [Symbol.dispose]: () => undefined,
     }
+  }
+
+  /** @throws InvalidState while the board is not open */
+  async #whenAlive(): Promise<void> {
+    await this.#board.requireOpen().keeper.whenAlive()
   }
 
   isAlive(session: string): boolean {

@@ -1,6 +1,6 @@
 /** Claims jobs, and settles or releases their claims. `commit/transactions.ts` has the steps. */
 
-import { attempt, type Result, settleEach } from '../../../core/result.ts'
+import { attempt, type Result, settleEach, toFailed } from '../../../core/result.ts'
 import { BadVersion, NoNode, type ZooKeeperError } from '../../../zookeeper/index.ts'
 import type {
   BackendClaims,
@@ -46,7 +46,11 @@ interface Claiming {
   isGateOld: boolean
 }
 
+const NO_BYTES: Uint8Array = new Uint8Array()
 const NO_DEPENDENTS: readonly never[] = []
+
+/** The result of a claim that has no other; there is none in practice. */
+const NO_ANSWER: { readonly error: Error } = { error: new Error('a claim has no result') }
 
 export class ZooKeeperClaims implements BackendClaims {
   readonly #board: BoardHandle
@@ -60,27 +64,49 @@ export class ZooKeeperClaims implements BackendClaims {
     scan.startWork()
     // Usually the gate is known, and there is nothing to wait for.
     const gate = gates.prepared
-    return settleEach(choices, (choice) =>
-      gate && isPlainClaim(choice, gate) ? this.#claimPlain(choice, gate) : this.#claim(choice),
-    )
+    const claimAll = (requests: readonly ClaimRequest[]) => settleEach(requests, (request) => this.#claim(request))
+    if (!gate) return claimAll(choices)
+    if (choices.every((choice) => isPlainClaim(choice, gate))) return this.#claimPlain(choices, gate)
+    const isPlain = choices.map((choice) => isPlainClaim(choice, gate))
+    const [plain, others] = await Promise.all([
+      this.#claimPlain(
+        choices.filter((_, index) => isPlain[index]),
+        gate,
+      ),
+      claimAll(choices.filter((_, index) => !isPlain[index])),
+    ])
+    const results = [plain.values(), others.values()] as const
+    return isPlain.map((each) => results[each ? 0 : 1].next().value ?? NO_ANSWER)
   }
 
-  #claimPlain(request: ClaimRequest, gate: PreparedGate): Promise<ClaimGrant> {
-    return attempt(() => {
-      const { conflicts } = this.#board.components
-      const claim = new PlainClaim(this.#board, request, gate)
-      conflicts.track(claim)
-      return this.#board.committer.commit<ClaimGrant | Again>(claim).then(
-        (answer) => {
-          conflicts.untrack(claim)
-          return isAgain(answer) ? this.#claim(request, { isGateOld: true }) : answer
-        },
-        (error: unknown) => {
-          conflicts.untrack(claim)
-          throw error
-        },
-      )
+  async #claimPlain(requests: readonly ClaimRequest[], gate: PreparedGate): Promise<Result<ClaimGrant>[]> {
+    const { conflicts, kind } = this.#board.components
+    let owner: string | undefined
+    let lock = NO_BYTES
+    const claims = requests.map((request) => {
+      // Usually all are of one owner.
+      if (request.who !== owner) lock = encodeLock(request.who, kind.encoding)
+      owner = request.who
+      return this.#toPlainClaim(request, { gate, lock })
     })
+    for (const claim of claims) if ('value' in claim) conflicts.track(claim.value)
+    const answers = await this.#board.committer.commitAll<ClaimGrant | Again>(claims)
+    for (const claim of claims) if ('value' in claim) conflicts.untrack(claim.value)
+    if (answers.every(isDecided)) return answers
+    const stale = requests.filter((_, index) => !isDecided(answers[index] ?? NO_ANSWER))
+    const again = (await settleEach(stale, (request) => this.#claim(request, { isGateOld: true }))).values()
+    return answers.map((answer) => (isDecided(answer) ? answer : (again.next().value ?? NO_ANSWER)))
+  }
+
+  #toPlainClaim(
+    request: ClaimRequest,
+    at: { readonly gate: PreparedGate; readonly lock: Uint8Array },
+  ): Result<PlainClaim> {
+    try {
+      return { value: new PlainClaim(this.#board, request, at) }
+    } catch (error) {
+      return toFailed(error)
+    }
   }
 
   /** Claims a job with its features. @param options.isGateOld whether the gate was written since it was read */
@@ -201,14 +227,29 @@ export class ZooKeeperClaims implements BackendClaims {
     const { dependencies, history, lateCancellations } = this.#board.components
     const { id, history: ended } = settlement
     const consume = new PlainConsume(this.#board, settlement, session)
-    return lateCancellations.removeAfterEnd(id, () =>
-      committer.commit(consume).then((answer) => {
-        if (isAgain(answer)) return this.#settle(settlement, session)
+    lateCancellations.watch(consume)
+    return committer.commit(consume).then(
+      (answer) => {
+        lateCancellations.unwatch(consume)
+        if (isAgain(answer)) return this.#settleAgain(settlement, { session, consume })
         dependencies.noteEnded(id, NO_DEPENDENTS)
         if (ended) history.added(ended)
-        return undefined
-      }),
+        return consume.isCancelled ? lateCancellations.remove(id) : undefined
+      },
+      (error: unknown) => {
+        lateCancellations.unwatch(consume)
+        throw error
+      },
     )
+  }
+
+  /** Settles with parts what a plain transaction could not settle, and removes a cancel request that was created meanwhile. */
+  async #settleAgain(
+    settlement: Settlement,
+    { session, consume }: { readonly session: bigint; readonly consume: PlainConsume },
+  ): Promise<void> {
+    await this.#settle(settlement, session)
+    if (consume.isCancelled) await this.#board.components.lateCancellations.remove(consume.id)
   }
 
   async #settle(settlement: Settlement, session: bigint): Promise<void> {
@@ -276,6 +317,10 @@ export class ZooKeeperClaims implements BackendClaims {
   async owner(id: string): Promise<string | undefined> {
     return translateErrors(`looking for the owner of ${id}`, () => this.#board.components.reader.owner(id))
   }
+}
+
+function isDecided(answer: Result<ClaimGrant | Again>): answer is Result<ClaimGrant> {
+  return 'error' in answer || !isAgain(answer.value)
 }
 
 function noResult(): undefined {

@@ -76,7 +76,7 @@ export class ZooKeeperSession implements BackendSession {
   watchLease(): LeaseWatch {
     const lease = this.#board.zookeeper.holdLease()
     return {
-      whenAlive: async () => this.#board.labels.labelFor((await lease.proven()).session),
+      whenAlive: () => (lease.isProven ? undefined : lease.proven()),
       [Symbol.dispose]: () => lease.release(),
     }
   }

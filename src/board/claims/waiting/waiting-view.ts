@@ -21,6 +21,7 @@
  * - while the view contains a due job that a caller accepts: it waits for other jobs, and only changes show when it can be claimed.
  */
 import { type FollowingSignal, followSignals, rejectOnAbort } from '../../../core/async/abort.ts'
+import type { Stoppable } from '../../../core/async/abort-flag.ts'
 import { RecurringError } from '../../../core/async/recurring-error.ts'
 import { asError, NotConnected } from '../../../core/errors.ts'
 import { monotonic } from '../../../core/time.ts'
@@ -76,7 +77,7 @@ export class Waiter implements Disposable {
    *
    * @throws the signal's reason; AccessDenied
    */
-  pollThenView(signal: AbortSignal): Promise<void> | undefined {
+  pollThenView(signal: Stoppable): Promise<void> | undefined {
     return this.#waiting.pollThenView(this, signal)
   }
 
@@ -111,7 +112,7 @@ export class WaitingView {
    *
    * @throws AccessDenied; the signal's reason
    */
-  async begin(options: WaiterOptions & { readonly signal: AbortSignal }): Promise<Waiter> {
+  async begin(options: WaiterOptions & { readonly signal: Stoppable }): Promise<Waiter> {
     const caller = new Waiter(options, this)
     // The caller opens the view, so the others save nothing by polling; and it may accept jobs that they have rejected.
     this.#stopPolling()
@@ -127,7 +128,7 @@ export class WaitingView {
   }
 
   /** Polls for the caller if it should: see {@link Waiter.pollThenView}. */
-  pollThenView(caller: Waiter, signal: AbortSignal): Promise<void> | undefined {
+  pollThenView(caller: Waiter, signal: Stoppable): Promise<void> | undefined {
     if (!caller.mayPoll || !this.#shouldPoll()) return undefined
     this.#polling ??= this.#poll()
     return this.#reopenViewAfter(this.#polling, caller, signal)
@@ -147,7 +148,7 @@ export class WaitingView {
     this.#stopPolling()
   }
 
-  async #enter(caller: Waiter, signal: AbortSignal): Promise<void> {
+  async #enter(caller: Waiter, signal: Stoppable): Promise<void> {
     const { view } = this.#options
     caller.hold = view.hold()
     if (view.jobCount !== undefined) return
@@ -257,7 +258,7 @@ export class WaitingView {
     }
   }
 
-  async #reopenViewAfter({ over }: Polling, caller: Waiter, signal: AbortSignal): Promise<void> {
+  async #reopenViewAfter({ over }: Polling, caller: Waiter, signal: Stoppable): Promise<void> {
     this.#release(caller)
     this.#options.view.closeIfUnused()
     await rejectOnAbort(over, signal)

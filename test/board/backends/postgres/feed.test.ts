@@ -27,7 +27,7 @@ function openFeed(): PostgresChangeFeed {
 function waitingSource(): { readonly source: FeedSource; readonly answer: Deferred<Answer> } {
   const answer = createDeferred<Answer>()
   const connection = { query: () => answer.promise } as unknown as PostgresConnection
-  return { source: { connection, onError: () => undefined }, answer }
+  return { source: { connection, session: 1, onError: () => undefined }, answer }
 }
 
 const SNAPSHOT = { rows: [{ snapshot: '1:1:', at: 0, jobs: 0, paused: false }] } as unknown as Answer

@@ -100,6 +100,27 @@ variant.each([
   },
 )
 
+test('a heartbeat reads a few sessions of a board, whatever the number of sessions', async () => {
+  await using place = await postgresPlaceOn(server.uri)
+  await using _board = await place.open()
+  await using observer = await Observer.open(server.uri, place.schema)
+  const session = Number(await observer.ask("SELECT @.open_session((SELECT max(id) FROM @.boards), 'observer', 60000)"))
+  await observer.renew(session)
+  await place.query('VACUUM ANALYZE @.sessions')
+  await place.query(
+    `INSERT INTO @.sessions (board, who, backend, backend_start, server_start, ttl, heartbeat_at)
+     SELECT max(id), 'other', 0, now(), now(), '1 h', now() FROM @.boards, generate_series(1, $1) GROUP BY generate_series`,
+    [MANY],
+  )
+  // The plans of this connection, and those of a later one.
+  await using later = await Observer.open(server.uri, place.schema)
+  const second = Number(await later.ask("SELECT @.open_session((SELECT max(id) FROM @.boards), 'later', 60000)"))
+  for (let times = 0; times < 10; times += 1) {
+    expect(await observer.renew(session)).toBeLessThan(FEW)
+    expect(await later.renew(second)).toBeLessThan(FEW)
+  }
+})
+
 /** One connection, whose transactions count what they read. */
 class Observer implements AsyncDisposable {
   readonly #connection: PostgresConnection
@@ -142,6 +163,11 @@ class Observer implements AsyncDisposable {
     )
   }
 
+  /** @returns how many rows were fetched of the table of sessions, and of the others */
+  renew(session: number): Promise<number> {
+    return this.#counted('SELECT @.renew_session($1)', [session])
+  }
+
   async #counted(text: string, values: readonly unknown[]): Promise<number> {
     await this.ask('BEGIN')
     const before = await this.#read()
@@ -156,7 +182,8 @@ class Observer implements AsyncDisposable {
   /** So far, in this transaction and, perhaps, in those before it. */
   async #read(): Promise<number> {
     const text = `SELECT coalesce(sum(seq_tup_read + idx_tup_fetch), 0)
-      FROM pg_stat_xact_user_tables WHERE relid IN ('@.jobs'::regclass, '@.dependencies'::regclass, '@.batches'::regclass, '@.batch_posts'::regclass)`
+      FROM pg_stat_xact_user_tables WHERE relid IN ('@.jobs'::regclass, '@.dependencies'::regclass, '@.batches'::regclass, '@.batch_posts'::regclass,
+        '@.sessions'::regclass)`
     return Number(await this.ask(text))
   }
 

@@ -372,9 +372,9 @@ describe('a board that is closed', () => {
     const { schema } = place
     await admin.query('BEGIN', [])
     await admin.query(`LOCK TABLE ${schema}.sessions IN ACCESS EXCLUSIVE MODE`, [])
-    await admin.waiting('heartbeat')
+    await admin.waiting('renew_session')
     const closed = owner.close()
-    await admin.waiting('heartbeat')
+    await admin.waiting('renew_session')
     await admin.query('COMMIT', [])
     await closed
     // Node says only here whether a timer has fired or was cleared.

@@ -30,7 +30,8 @@ async function commit(
     owner,
     layout.channel,
     packed([number, 0, 10_000, true, serial]),
-    packed([['post', 2, 5, 'uuid', null]]),
+    packed([['post', 2, 1, 'uuid', null]]),
+    packed([posting.length]),
     posting,
   ]
   const answer = await place.observer.callBuffer(

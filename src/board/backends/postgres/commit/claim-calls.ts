@@ -13,6 +13,38 @@ import { type Encoded, joinBytes, toJobName } from './grouping.ts'
 
 /** Returns the arguments of the function `claim` after the session. */
 export function toClaimParameters(group: readonly Encoded<ClaimRequest>[]): unknown[] {
+  return areAlike(group) ? toPlainParameters(group) : toAllParameters(group)
+}
+
+/** Returns whether the claims take the plain path of the function: none has resources or limits, and all have the same owner, revision and life. */
+function areAlike(group: readonly Encoded<ClaimRequest>[]): boolean {
+  const [first] = group
+  return group.every(
+    ({ request, bytes }) =>
+      request.posting.resources === undefined &&
+      (request.limits === undefined || request.limits.wants.length === 0) &&
+      request.who === first?.request.who &&
+      request.revision === first.request.revision &&
+      Buffer.compare(bytes, first.bytes) === 0,
+  )
+}
+
+/** Returns the arguments of claims that are {@link areAlike}: their owner, revision and life once. */
+function toPlainParameters(group: readonly Encoded<ClaimRequest>[]): unknown[] {
+  const [first] = group
+  const revisions = new Set(group.flatMap(({ request: { limits } }) => (limits ? [limits.revision] : [])))
+  return [
+    group.map(({ request }) => jobNumber(request.id)),
+    first ? [first.request.revision] : [],
+    first ? [encodeText(first.request.who)] : [],
+    ...joinBytes(first ? [first] : []),
+    ...[[], [], [], []],
+    [...revisions],
+    ...[[], [], [], [], [], []],
+  ]
+}
+
+function toAllParameters(group: readonly Encoded<ClaimRequest>[]): unknown[] {
   const choices = group.map(({ request }) => request)
   const grants = choices.flatMap(({ posting }, index) => toWantedGrants(posting).map((grant) => ({ ...grant, index })))
   const limits = choices.flatMap(({ limits }, index) => (limits?.wants ?? []).map((want) => ({ ...want, index })))

@@ -197,8 +197,12 @@ export class FunctionCaller {
   }
 }
 
+/** The placeholders by their number: each request has some. */
+const PLACEHOLDERS: string[] = []
+
 function placeholders(count: number): string {
-  return Array.from({ length: count }, (_, index) => `$${index + 1}`).join(', ')
+  PLACEHOLDERS[count] ??= Array.from({ length: count }, (_, index) => `$${index + 1}`).join(', ')
+  return PLACEHOLDERS[count]
 }
 
 function toParameter(value: unknown): unknown {

@@ -25,12 +25,12 @@ export const NONE_LEFT: LeftStatuses = new Map()
 /** The answer of the function `post`. */
 export interface PostAnswer {
   readonly ids: readonly number[]
-  /** The uuid and number of the job that has the key, and whether it is in a window, by the index of the request. */
-  readonly taken: Readonly<Record<string, TakenKey>> | null
+  /** The uuid and number of the job that has the key, and whether it is in a window, by the index of the request. Absent for plain jobs, as what follows. */
+  readonly taken?: Readonly<Record<string, TakenKey>> | null
   /** The numbers of the jobs on which a job would depend and which are not on the board, by the index of the request. */
-  readonly gone: Readonly<Record<string, readonly number[]>> | null
+  readonly gone?: Readonly<Record<string, readonly number[]>> | null
   /** The reason why the batch of a job refuses it, by the index of the request. */
-  readonly barred: Readonly<Record<string, BatchRefusal>> | null
+  readonly barred?: Readonly<Record<string, BatchRefusal>> | null
 }
 
 /** Encodes the posting of a post. @throws PayloadTooLarge */
@@ -38,21 +38,25 @@ export function encodePost(request: PostRequest): EncodedPost {
   return { request, bytes: encodePosting(request.posting, { encoding: 'msgpack', limit: MAX_POSTING_BYTES }) }
 }
 
-/** Returns the arguments of the function `post` after the board. */
+/** Returns the arguments of the function `post` after the board. A list of which no job has an element is empty, as the function expects. */
 export function toPostParameters(items: readonly EncodedPost[]): unknown[] {
   const postings = items.map(({ request }) => request.posting)
   return [
     ...joinBytes(items),
     postings.map(({ uuid }) => uuid),
     postings.map(({ name }) => encodeText(name)),
-    postings.map(({ priority }) => priority),
-    postings.map(toKeyDigest),
-    postings.map(({ onOwnerLost = null }) => onOwnerLost),
-    postings.map(({ delay = null }) => delay),
+    postings.some(({ priority }) => priority !== 'NORMAL') ? postings.map(({ priority }) => priority) : [],
+    emptyIfNone(postings.map(toKeyDigest)),
+    emptyIfNone(postings.map(({ onOwnerLost = null }) => onOwnerLost)),
+    emptyIfNone(postings.map(({ delay = null }) => delay)),
     ...toDependencyParameters(items.map(({ request }) => request)),
-    postings.map(({ keyFor = null }) => keyFor),
+    emptyIfNone(postings.map(({ keyFor = null }) => keyFor)),
     ...toBatchParameters(items.map(({ request }) => request)),
   ]
+}
+
+function emptyIfNone<T>(values: readonly (T | null)[]): readonly (T | null)[] {
+  return values.some((value) => value !== null) ? values : []
 }
 
 /** Returns the digest of the posting's key, by which the database finds it; null without a key. */

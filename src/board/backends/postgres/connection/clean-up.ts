@@ -18,8 +18,8 @@ const PRUNE_PERIOD_MS = 60_000
  * lists one.
  */
 const LOOK_PERIOD_MS = 11_000
-/** Limit of requests to terminate one backend, within some seconds; the next heartbeat begins again. */
-const MAX_TERMINATE_ATTEMPTS = 12
+/** Limit of attempts to take over one session, within some seconds; the next heartbeat begins again. */
+const MAX_TAKEOVER_ATTEMPTS = 12
 
 export class CleanUp {
   readonly #board: PostgresBoard
@@ -37,24 +37,32 @@ export class CleanUp {
 
   /** Takes over the expired sessions. Called at each heartbeat. */
   onHeartbeat(expired: readonly number[]): void {
-    for (const session of expired) {
-      if (this.#takeOvers.has(session)) continue
-      this.#takeOvers.add(session)
-      void this.#takeOver(session).finally(() => this.#takeOvers.delete(session))
-    }
+    for (const session of expired) this.#startTakeOver(session, { name: 'take_over', values: [session] })
     if (this.#mayBeStopped && monotonic() - this.#lookedAt >= LOOK_PERIOD_MS) void this.#reportStopped()
     if (monotonic() - this.#prunedAt < PRUNE_PERIOD_MS) return
     this.#prunedAt = monotonic()
-    void this.#callFunction('deleting obsolete changes and receipts', 'prune', this.#board.number)
+    void this.#callFunction('deleting obsolete changes and receipts', 'prune', [this.#board.number])
+  }
+
+  /** Takes over a session whose process has certainly ended, with this socket. Its TTL may not have passed. */
+  onProcessEnded({ id, socket, hasEnded }: HostSession): void {
+    this.#startTakeOver(id, { name: 'take_over_ended', values: [id, socket], isCertain: hasEnded })
+  }
+
+  #startTakeOver(session: number, takeOver: TakeOver): void {
+    if (this.#takeOvers.has(session)) return
+    this.#takeOvers.add(session)
+    void this.#takeOver(takeOver).finally(() => this.#takeOvers.delete(session))
   }
 
   /** Takes over a session. If its backend hangs, the backend is terminated and its lock is free a moment later. */
-  async #takeOver(session: number): Promise<void> {
+  async #takeOver({ name, values, isCertain }: TakeOver): Promise<void> {
     const signal = this.#board.closing
-    for (let attempt = 1; attempt <= MAX_TERMINATE_ATTEMPTS && !signal.aborted; attempt += 1) {
-      const outcome = await this.#callFunction('taking over from a dead participant', 'take_over', session)
-      if (outcome === 'hung') this.noteEndedBackend()
-      else return
+    for (let attempt = 1; attempt <= MAX_TAKEOVER_ATTEMPTS && !signal.aborted; attempt += 1) {
+      if (isCertain && !(await isCertain())) return
+      const outcome = await this.#callFunction('taking over from a dead participant', name, values)
+      if (outcome !== 'hung') return
+      if (name === 'take_over') this.noteEndedBackend()
       await sleep(backoffDelay(attempt, { first: 20, max: 1_000 }), { signal }).catch(() => undefined)
     }
   }
@@ -69,7 +77,7 @@ export class CleanUp {
   async #reportStopped(): Promise<void> {
     this.#lookedAt = monotonic()
     const { number, sink } = this.#board
-    const found = await this.#callFunction('looking for stopped backends', 'stopped_backends', number)
+    const found = await this.#callFunction('looking for stopped backends', 'stopped_backends', [number])
     const stopped = Array.isArray(found) ? (found as StoppedBackend[]) : []
     this.#mayBeStopped = stopped.length > 0
     for (const each of stopped) {
@@ -80,18 +88,35 @@ export class CleanUp {
     }
   }
 
-  async #callFunction(what: string, name: string, argument: number): Promise<unknown> {
+  async #callFunction(what: string, name: string, values: readonly unknown[]): Promise<unknown> {
     const { pool, schema, sink, closing } = this.#board
+    const parameters = values.map((_, at) => `$${at + 1}`).join(', ')
+    const text = `SELECT ${schema}.${name}(${parameters}) AS answer`
     try {
-      const { rows } = await translateErrors(what, () =>
-        pool.query(`SELECT ${schema}.${name}($1) AS answer`, [argument]),
-      )
+      const { rows } = await translateErrors(what, () => pool.query(text, [...values]))
       return rows[0]?.['answer']
     } catch (error) {
       if (!closing.aborted && isError(error)) sink.error(error)
       return undefined
     }
   }
+}
+
+/** A way to take over a session: the function of the schema, and its arguments. */
+interface TakeOver {
+  readonly name: 'take_over' | 'take_over_ended'
+  readonly values: readonly unknown[]
+  /** Returns whether the session may be taken over still; it always may be if this is absent. */
+  readonly isCertain?: () => Promise<boolean>
+}
+
+/** A session whose process is on this host. */
+export interface HostSession {
+  readonly id: number
+  /** The name of the socket of its process. */
+  readonly socket: string
+  /** Returns whether its process has certainly ended. Asked before each attempt, because the proof is of one moment. */
+  hasEnded(): Promise<boolean>
 }
 
 /** A backend that does not end, as `stopped_backends` in `functions/sessions.sql` returns it. */

@@ -6,16 +6,17 @@
  * however long another application keeps a transaction open. The changes of a transaction arrive when it is committed.
  *
  * A notification only means that there are changes to read. Without notifications the feed polls once per period, and after
- * each request of this process before the caller receives the answer.
+ * each request of this process before the caller receives the answer. While the board is busy the session is not notified, and the feed polls every
+ * few milliseconds: see `notification-flag.ts`.
  */
 
 import { createDeferred, type Deferred } from '../../../../core/async/abort.ts'
 import { startTimer } from '../../../../core/time.ts'
-import type { PostgresConnection } from '../../../../postgres/index.ts'
 import type { BackendSink, BoardChange, HealthEvent } from '../../../contract/index.ts'
 import { PRIORITIES } from '../../../model/claim-order.ts'
 import { NotificationCanary } from '../../notification-canary.ts'
 import { isJobNumber, jobId } from '../store/rows.ts'
+import { countTransactions, type FlagSource, NotificationFlag } from './notification-flag.ts'
 
 /**
  * The longest time between two polls, in milliseconds, after which no change can be missing: changes are kept twice as long.
@@ -39,14 +40,15 @@ export interface PostgresFeedOptions {
   readonly misnumbered: (number: unknown) => void
 }
 
-export interface FeedSource {
-  readonly connection: PostgresConnection
+export interface FeedSource extends FlagSource {
   readonly onError: (error: unknown) => void
 }
 
 export class PostgresChangeFeed {
   readonly #options: PostgresFeedOptions
   readonly #canary: NotificationCanary | undefined
+  /** Undefined if its connections do not listen: it polls once per period. */
+  readonly #flag: NotificationFlag | undefined
   #source: FeedSource | undefined
   /** The source to which it was attached last, if it was not detached since. */
   #attaching: FeedSource | undefined
@@ -61,15 +63,19 @@ export class PostgresChangeFeed {
   constructor(options: PostgresFeedOptions) {
     this.#options = options
     const sink = { health: (event: HealthEvent) => options.sink.health(event) }
-    if (options.listens ?? true) this.#canary = new NotificationCanary({ sink, period: options.period })
+    if (!(options.listens ?? true)) return
+    this.#canary = new NotificationCanary({ sink, period: options.period })
+    this.#flag = new NotificationFlag(options)
   }
 
-  /** Begins to deliver changes, from a snapshot that is older than the listing that follows. */
+  /** Begins to deliver changes, from a snapshot that is older than the listing that follows. The connection must listen already. */
   async attach(source: FeedSource): Promise<void> {
     this.#attaching = source
+    await this.#flag?.set(source)
     await this.#begin(source)
     // It was detached meanwhile: its timer would keep the process alive.
     if (this.#attaching !== source) return
+    this.#flag?.onRead()
     this.#source = source
     this.#canary?.restart()
     this.#schedulePoll()
@@ -92,10 +98,16 @@ export class PostgresChangeFeed {
 
   /** Continues after the last poll. Resolves when the sink has received everything committed before the call. */
   async resume(source: FeedSource): Promise<void> {
+    await this.#flag?.set(source)
     this.#source = source
     this.#waitForResume()
     await this.caughtUp()
     this.#canary?.restart()
+  }
+
+  /** Asks that this session be notified no more. Called while the feed is detached. */
+  async mute(source: FlagSource): Promise<void> {
+    await this.#flag?.clear(source)
   }
 
   /** Notes a notification of the board, also one for a request of this process. */
@@ -150,17 +162,22 @@ export class PostgresChangeFeed {
   async #pollOn(source: FeedSource): Promise<boolean> {
     const { schema, board } = this.#options
     try {
+      await this.#flag?.beforePoll(source)
+      const former = this.#snapshot
       // `told` is the released name of the column: processes of an older release read it.
       const text = `SELECT snapshot, at, told AS changes FROM ${schema}.changes_since($1, $2)`
-      const { rows } = await source.connection.query(text, [board, this.#snapshot])
+      const { rows } = await source.connection.query(text, [board, former])
       if (this.#source !== source) return false
       const before = this.#seenAt
       this.#applyRow(rows[0])
       const changes = rows[0]?.['changes']
-      if (changes) this.#canary?.onRead()
+      const parts = Array.isArray(changes) ? (changes as TransactionPart[]) : []
+      if (parts.length > 0 && this.#flag?.isNotified) this.#canary?.onRead()
       this.#canary?.check()
-      this.#report(changes)
+      this.#report(parts)
       if (this.#seenAt - before > CHANGE_RETENTION_MS) await this.#reportGap(source)
+      if (this.#source === source)
+        await this.#flag?.afterPoll(source, countTransactions(parts.map(transactionOf), former))
     } catch (error) {
       if (this.#source !== source) return false
       this.suspend()
@@ -178,7 +195,7 @@ export class PostgresChangeFeed {
 
   #schedulePoll(): void {
     clearTimeout(this.#timer)
-    this.#timer = startTimer(() => void this.caughtUp(), this.#options.period)
+    this.#timer = startTimer(() => void this.caughtUp(), this.#flag?.pauseMs ?? this.#options.period)
   }
 
   #applyRow(row: Readonly<Record<string, unknown>> | undefined): void {
@@ -187,11 +204,10 @@ export class PostgresChangeFeed {
     this.#options.onServerTime(this.#seenAt)
   }
 
-  /** Reports the changes of a poll. They are parts of transactions, or null. */
-  #report(changes: unknown): void {
-    if (!Array.isArray(changes)) return
+  /** Reports the changes of a poll. */
+  #report(parts: readonly TransactionPart[]): void {
     const batch: BoardChange[] = []
-    for (const [kind, jobs, ranks, dues] of changes as TransactionPart[]) {
+    for (const [kind, jobs, ranks, dues] of parts) {
       if (kind === 'paused' || kind === 'resumed') this.#options.sink.paused(kind === 'paused')
       for (const [index, job] of jobs.entries()) {
         if (!isJobNumber(job)) this.#options.misnumbered(job)
@@ -221,7 +237,10 @@ type TransactionPart = readonly [
   jobs: readonly unknown[],
   ranks: number[] | null,
   dues: (number | string)[] | null,
+  transaction: string,
 ]
+
+const transactionOf = ([, , , , transaction]: TransactionPart): string => transaction
 
 /** The kinds of changes that include the place of the job. */
 const PLACED_CHANGES = { posted: 'posted', ready: 'ready', replaced: 'updated' } as const

@@ -5,6 +5,7 @@ import { type Instant, systemClock } from '../../../../core/time.ts'
 import { PostgresConnection } from '../../../../postgres/index.ts'
 import type { PostgresBackendOptions, PostgresBoard } from '../store/board.ts'
 import { SET_READ_COMMITTED } from '../store/errors.ts'
+import type { ProcessSocket } from './process-socket.ts'
 
 /** The time limit for ending a session on the server, in milliseconds. */
 const END_SESSION_TIMEOUT_MS = 5_000
@@ -61,6 +62,14 @@ export async function withConnection<T>(
   }
 }
 
+export interface BeginOptions {
+  readonly signal: AbortSignal
+  /** The sessions of this process that it has lost. */
+  readonly former: Set<number>
+  /** The socket of this process, if it has one. */
+  readonly socket: ProcessSocket | undefined
+}
+
 /**
  * Begins a session, after it has ended former ones of this process, which leave the set.
  *
@@ -70,7 +79,7 @@ export async function withConnection<T>(
 export async function beginSession(
   connection: PostgresConnection,
   board: PostgresBoard,
-  { signal, former }: { readonly signal: AbortSignal; readonly former: Set<number> },
+  { signal, former, socket }: BeginOptions,
 ): Promise<{ readonly id: number; readonly sentAt: Instant }> {
   await assertOwnBackend(connection, board, signal)
   await connection.query(SET_READ_COMMITTED, [])
@@ -80,8 +89,9 @@ export async function beginSession(
   }
   const { schema, number, options } = board
   const sentAt = systemClock()
-  const text = `SELECT ${schema}.open_session($1, $2, $3) AS id`
-  const { rows } = await connection.query(text, [number, options.who, options.sessionTimeout])
+  const text = `SELECT ${schema}.open_session($1, $2, $3, false, $4, $5) AS id`
+  const values = [number, options.who, options.sessionTimeout, socket?.host ?? null, socket?.name ?? null]
+  const { rows } = await connection.query(text, values)
   return { id: Number(rows[0]?.['id']), sentAt }
 }
 

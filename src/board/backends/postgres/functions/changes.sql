@@ -13,8 +13,10 @@ BEGIN
   PERFORM FROM :SCHEMA.followers WHERE job = ANY(p_jobs) AND board = p_board ORDER BY job, session FOR UPDATE;
 END $function$;
 
--- Records a change. Notifies the sessions that listen to the board, which read it with changes_since. Notifies the followers of the
--- jobs, with the kind and the number of the job; a job that is just posted has none. Deletes the followers of jobs that have ended.
+-- Records a change. Notifies the sessions that listen to the board, which read it with changes_since, if one of them asks for it: see
+-- notifying.sql. A snapshot of REPEATABLE READ or SERIALIZABLE may be older than the flag of a session, so such a transaction notifies
+-- always. Notifies the followers of the jobs, with the kind and the number of the job; a job that is just posted has none. Deletes the
+-- followers of jobs that have ended.
 --
 -- p_kind: posted, ready, replaced, claimed, abandoned, freed, consumed, trashed, cancelled, paused or resumed. p_jobs: the numbers of the
 -- jobs. p_ranks, p_dues: of posted, ready and replaced jobs, where any of them differs from the default.
@@ -28,7 +30,10 @@ SET search_path TO pg_catalog, pg_temp
 AS $function$
 BEGIN
   INSERT INTO :SCHEMA.changes (board, kind, jobs, ranks, dues) VALUES (p_board, p_kind, p_jobs, p_ranks, p_dues);
-  PERFORM pg_notify(':CHANNEL' || p_board, '');
+  IF current_setting('transaction_isolation') IN ('repeatable read', 'serializable')
+    OR EXISTS (SELECT FROM :SCHEMA.sessions WHERE board = p_board AND notified) THEN
+    PERFORM pg_notify(':CHANNEL' || p_board, '');
+  END IF;
   IF p_kind <> 'posted' THEN
     PERFORM pg_notify(':CHANNEL' || p_board || '_' || session, p_kind || ' ' || job)
     FROM :SCHEMA.followers WHERE job = ANY(p_jobs) AND board = p_board;
@@ -40,22 +45,24 @@ BEGIN
 END $function$;
 
 -- Returns one row: a new snapshot, the clock in milliseconds since 1970, and the changes that p_snapshot does not contain,
--- oldest first, each as [kind, jobs, ranks, dues]; null if there are none.
+-- oldest first, each as [kind, jobs, ranks, dues, transaction]; null if there are none.
 --
 -- Transactions below pg_snapshot_xmax were assigned before p_snapshot; of these only the ones that were in progress are
--- read.
+-- read. In PL/pgSQL, because a function in SQL is planned anew in each call.
 CREATE OR REPLACE FUNCTION :SCHEMA.changes_since(p_board integer, p_snapshot pg_snapshot)
-RETURNS TABLE (snapshot text, at float8, told json) LANGUAGE sql STABLE
+RETURNS TABLE (snapshot text, at float8, told json) LANGUAGE plpgsql STABLE
 SET enable_seqscan TO off SET enable_hashjoin TO off SET enable_mergejoin TO off SET enable_material TO off SET jit TO off
+SET plan_cache_mode TO force_generic_plan
 SET search_path TO pg_catalog, pg_temp
 AS $function$
-  SELECT pg_current_snapshot()::text, extract(epoch FROM clock_timestamp())::float8 * 1000, (
-    SELECT json_agg(json_build_array(c.kind, c.jobs, c.ranks, c.dues) ORDER BY c.number) FROM (
+BEGIN
+  RETURN QUERY SELECT pg_current_snapshot()::text, extract(epoch FROM clock_timestamp())::float8 * 1000, (
+    SELECT json_agg(json_build_array(c.kind, c.jobs, c.ranks, c.dues, c.transaction) ORDER BY c.number) FROM (
       SELECT * FROM :SCHEMA.changes WHERE board = p_board AND transaction >= pg_snapshot_xmax(p_snapshot)
       UNION ALL
       SELECT * FROM :SCHEMA.changes WHERE board = p_board AND transaction = ANY(ARRAY(SELECT pg_snapshot_xip(p_snapshot)))
-    ) c)
-$function$;
+    ) c);
+END $function$;
 
 -- Removes obsolete rows: changes that every living participant has read, old receipts, arrival times of limits that are not needed any
 -- more, windows that are over. Sweeps batches, too. Does nothing if another participant does so now, or has done so within the last 2
@@ -67,14 +74,19 @@ CREATE OR REPLACE FUNCTION :SCHEMA.prune(p_board integer)
 RETURNS void LANGUAGE plpgsql
 SET search_path TO pg_catalog, pg_temp
 AS $function$
-DECLARE v_horizon pg_snapshot;
+DECLARE
+  v_horizon pg_snapshot;
+  v_pruned xid8;
 BEGIN
-  SELECT horizon INTO v_horizon FROM :SCHEMA.boards
+  SELECT horizon, pruned INTO v_horizon, v_pruned FROM :SCHEMA.boards
   WHERE id = p_board AND horizon_at < clock_timestamp() - interval '2 minutes' FOR NO KEY UPDATE SKIP LOCKED;
   IF NOT FOUND THEN RETURN; END IF;
   -- Batches come before receipts: a transaction that has locked the row of a batch may wait for the row of a receipt.
   PERFORM :SCHEMA.sweep_batches(p_board);
+  -- Earlier transactions have no rows any more. Without this bound, the deletion would read the rows of all changes that were ever deleted, as long as
+  -- any transaction is open that began before. A bound from another server, before a restoration, may be too large.
   DELETE FROM :SCHEMA.changes WHERE board = p_board AND transaction < pg_snapshot_xmax(v_horizon)
+    AND transaction >= CASE WHEN v_pruned <= pg_snapshot_xmin(v_horizon) THEN v_pruned ELSE '0' END
     AND pg_visible_in_snapshot(transaction, v_horizon);
   -- An arrival time that has passed means the same as none, and the arrival time of a key without a limit is not used. No limit can be set meanwhile,
   -- because the row of the board is locked.
@@ -92,5 +104,5 @@ BEGIN
     DELETE FROM :SCHEMA.ended_backends e WHERE board = p_board
       AND NOT EXISTS (SELECT FROM pg_stat_activity a WHERE a.pid = e.pid AND a.backend_start = e.start);
   END IF;
-  UPDATE :SCHEMA.boards SET horizon = pg_current_snapshot(), horizon_at = clock_timestamp() WHERE id = p_board;
+  UPDATE :SCHEMA.boards SET horizon = pg_current_snapshot(), horizon_at = clock_timestamp(), pruned = pg_snapshot_xmin(v_horizon) WHERE id = p_board;
 END $function$;

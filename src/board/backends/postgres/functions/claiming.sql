@@ -18,6 +18,9 @@ END $function$;
 
 -- Claims a group of jobs.
 --
+-- A group of plain jobs (without resources and limits) that have the same owner, revision and life takes the plain path: each job is found once, where it
+-- is claimed. Its arrays p_revisions, p_whos and p_lengths have one element. Jobs are found by their primary key, and so locked in the order of their numbers.
+--
 -- Arrays with one element for each job: p_ids (number), p_revisions (expected revision), p_whos (owner) and p_lengths (length
 -- of its part of p_lives, where the parts of postings that claims change are joined). Arrays with one element for each wanted
 -- resource: p_asking (the index of its job, from 1), p_resources (number of the resource), p_names and p_exclusive. Arrays with one
@@ -41,7 +44,8 @@ CREATE OR REPLACE FUNCTION :SCHEMA.claim(
   p_spacings float8[])
 RETURNS json LANGUAGE plpgsql
 SET enable_seqscan TO off SET enable_hashjoin TO off SET enable_mergejoin TO off SET enable_material TO off SET jit TO off
-SET lock_timeout TO 2000
+SET enable_bitmapscan TO off SET lock_timeout TO 2000
+SET plan_cache_mode TO force_generic_plan
 SET search_path TO pg_catalog, pg_temp
 AS $function$
 DECLARE
@@ -61,17 +65,49 @@ DECLARE
   v_limitable integer[];
   v_taken json;
   v_stopped integer[];
+  v_has_raised boolean;
+  v_last_fence bigint;
 BEGIN
-  UPDATE :SCHEMA.sessions SET fences = ':SCHEMA.fences'::regclass
-  WHERE id = p_session AND fences IS DISTINCT FROM ':SCHEMA.fences'::regclass::oid;
-  IF FOUND THEN PERFORM :SCHEMA.raise_fences(p_board); END IF;
-  IF NOT :SCHEMA.is_alive(p_session) THEN RETURN :SCHEMA.answer(p_lane, p_number, '{"over": true}'); END IF;
+  -- As is_alive does, in one statement with the look for the fences.
+  SELECT fences IS NOT DISTINCT FROM ':SCHEMA.fences'::regclass::oid INTO v_has_raised
+  FROM :SCHEMA.sessions WHERE id = p_session AND server_start = pg_postmaster_start_time() FOR KEY SHARE;
+  IF NOT FOUND THEN RETURN :SCHEMA.answer(p_lane, p_number, '{"over": true}'); END IF;
+  IF NOT v_has_raised THEN
+    UPDATE :SCHEMA.sessions SET fences = ':SCHEMA.fences'::regclass WHERE id = p_session;
+    PERFORM :SCHEMA.raise_fences(p_board);
+  END IF;
   LOCK TABLE :SCHEMA.boards IN ROW SHARE MODE;
-  SELECT paused, fence_base, limits INTO v_paused, v_base, v_limits FROM :SCHEMA.boards WHERE id = p_board;
+  SELECT paused, fence_base, limits, (SELECT last_value FROM :SCHEMA.fences) INTO v_paused, v_base, v_limits, v_last_fence
+  FROM :SCHEMA.boards WHERE id = p_board;
   IF v_paused THEN RETURN :SCHEMA.answer(p_lane, p_number, '{"paused": true}'); END IF;
   IF v_limits <> ANY(p_limits) THEN RETURN :SCHEMA.answer(p_lane, p_number, '{"limits": true}'); END IF;
-  IF v_base::numeric + (SELECT last_value FROM :SCHEMA.fences) >= 9007199253740991 THEN
+  IF v_base::numeric + v_last_fence >= 9007199253740991 THEN
     RETURN :SCHEMA.answer(p_lane, p_number, '{"outOfFences": true}');
+  END IF;
+  IF p_resources = '{}' AND p_keys = '{}' AND cardinality(p_lengths) = 1 THEN
+    WITH granted AS (
+      UPDATE :SCHEMA.jobs SET session = p_session, who = p_whos[1], revision = revision + 1, written_at = clock_timestamp(),
+        due_at = '-infinity', life = p_lives
+      WHERE id = ANY(p_ids) AND session IS NULL AND revision = p_revisions[1] AND due_when_ready IS NULL
+      RETURNING id
+    )
+    SELECT array_agg(id) INTO v_granted FROM granted;
+    IF v_granted IS NOT NULL THEN
+      SELECT array_agg(v_base + nextval(':SCHEMA.fences')) INTO v_fences FROM generate_subscripts(v_granted, 1);
+      PERFORM :SCHEMA.log_change(p_board, 'claimed', v_granted);
+    END IF;
+    IF cardinality(v_granted) = cardinality(p_ids) THEN
+      -- Any of these fences is right for any of these jobs.
+      RETURN :SCHEMA.answer(p_lane, p_number,
+        json_build_object('granted', ARRAY(SELECT generate_series(0, cardinality(p_ids) - 1)), 'fences', v_fences));
+    END IF;
+    SELECT array_agg(array_position(p_ids, id) - 1) INTO v_places FROM unnest(v_granted) AS id;
+    SELECT json_agg(json_build_array(a.at - 1, CASE WHEN j.id IS NULL THEN 'gone'
+      WHEN j.session IS NULL AND j.due_when_ready IS NOT NULL THEN 'waits' ELSE 'changed' END)) INTO v_refused
+    FROM unnest(p_ids) WITH ORDINALITY AS a(id, at) LEFT JOIN :SCHEMA.jobs j ON j.id = ANY(ARRAY[a.id])
+    WHERE a.id <> ALL(coalesce(v_granted, '{}'));
+    RETURN :SCHEMA.answer(p_lane, p_number,
+      json_build_object('granted', v_places, 'fences', v_fences, 'refused', v_refused));
   END IF;
   IF p_resources <> '{}' THEN
     BEGIN

@@ -2,6 +2,9 @@
 
 -- Settles a group of claims of one session, each as requested.
 --
+-- A group of consumed jobs of the same revision takes the plain path: each job is found once, where it is deleted. Its array p_revisions has one element, and
+-- p_kinds, too; p_lengths and the arrays after it up to p_failures may be empty.
+--
 -- Arrays with one element for each job: number, revision, kind (consume, abandon or trash), length of its part of p_lives (where the parts
 -- of postings that claims change are joined), delay of an abandoned job in milliseconds or null. For a trashed job also: the name of the
 -- owner, the reason, and the failure. p_holding: whether any of the jobs may hold resources or slots. For the history: p_uuids, p_records,
@@ -13,6 +16,8 @@ CREATE OR REPLACE FUNCTION :SCHEMA.settle(
   p_holding boolean, p_uuids text[], p_records bytea, p_record_lengths integer[], p_keep integer)
 RETURNS json LANGUAGE plpgsql
 SET enable_seqscan TO off SET enable_hashjoin TO off SET enable_mergejoin TO off SET enable_material TO off SET jit TO off
+SET enable_bitmapscan TO off
+SET plan_cache_mode TO force_generic_plan
 SET search_path TO pg_catalog, pg_temp
 AS $function$
 DECLARE
@@ -24,8 +29,32 @@ DECLARE
   v_batches bigint[] := '{}';
   v_others bigint[];
   v_doomed bigint[];
+  v_first bigint;
+  v_last bigint;
 BEGIN
   IF NOT :SCHEMA.is_alive(p_session) THEN RETURN :SCHEMA.answer(p_lane, p_number, '{"over": true}'); END IF;
+  IF cardinality(p_revisions) = 1 AND p_kinds = '{consume}' AND NOT p_holding THEN
+    WITH consumed AS (
+      DELETE FROM :SCHEMA.jobs WHERE id = ANY(p_ids) AND coalesce(session, 0) = p_session AND revision = p_revisions[1]
+      RETURNING id, batch
+    )
+    SELECT array_agg(id), array_agg(batch) FILTER (WHERE batch IS NOT NULL), min(id), max(id) INTO v_consumed, v_batches, v_first, v_last FROM consumed;
+    IF v_consumed IS NOT NULL THEN
+      -- A dependency on one of these jobs was committed before the job was locked: see dependencies.sql.
+      IF EXISTS (SELECT FROM :SCHEMA.dependencies WHERE waits_for >= v_first AND waits_for <= v_last) THEN
+        v_dependents := :SCHEMA.lock_dependents(v_consumed);
+      END IF;
+      PERFORM :SCHEMA.log_change(p_board, 'consumed', v_consumed);
+      IF v_dependents IS NOT NULL THEN PERFORM :SCHEMA.release_dependents(p_board, v_consumed, NULL); END IF;
+      IF p_keep IS NOT NULL THEN
+        PERFORM :SCHEMA.add_history(p_board, p_ids, v_consumed, p_uuids, p_records, p_record_lengths, p_keep);
+      END IF;
+      IF v_batches IS NOT NULL THEN PERFORM :SCHEMA.count_ends(v_batches); END IF;
+    END IF;
+    IF cardinality(v_consumed) = cardinality(p_ids) THEN RETURN :SCHEMA.answer(p_lane, p_number, '{}'); END IF;
+    RETURN :SCHEMA.answer(p_lane, p_number, json_build_object('lost', (
+      SELECT json_agg(at - 1) FROM unnest(p_ids) WITH ORDINALITY AS a(id, at) WHERE id <> ALL(coalesce(v_consumed, '{}')))));
+  END IF;
   PERFORM FROM :SCHEMA.jobs WHERE id = ANY(p_ids) AND coalesce(session, 0) = p_session ORDER BY id FOR UPDATE;
   v_dependents := :SCHEMA.lock_dependents(ARRAY(SELECT id FROM unnest(p_ids, p_kinds) AS a(id, kind) WHERE kind <> 'abandon'));
   IF 'consume' = ANY(p_kinds) AND 'trash' = ANY(p_kinds) THEN PERFORM :SCHEMA.lock_followers(p_board, p_ids); END IF;

@@ -8,7 +8,7 @@
  * instead of raising an error, which would roll back the other elements.
  *
  * **Order of locks**, the same everywhere to avoid deadlocks: the session's row, the table of boards (the gate), resources by
- * lock number, jobs by id, the jobs that depend on these by id, keys of limits, followers by job and session, batches by number. A session's
+ * lock number, jobs by id, flows of logbooks by number, the jobs that depend on these by id, keys of limits, followers by job and session, batches by number. A session's
  * row is locked FOR KEY SHARE: it cannot be deleted meanwhile, but heartbeats can update it.
  *
  * **Names** are resolved in Postgres' own schema only (`search_path`). Otherwise a role that may create functions in `public`
@@ -19,6 +19,7 @@ import type { Logger } from '../../../../core/log.ts'
 import { fillScript } from '../../../../core/script-file.ts'
 import {
   advisoryClass,
+  type ConcurrentIndex,
   encodeText,
   type Migrations,
   migrate,
@@ -30,7 +31,7 @@ import { MAX_ENDED_BATCHES } from '../../../model/job-batch.ts'
 /** The files with functions, in the order in which they are created: a function may call functions of files before its own. */
 const FUNCTION_FILES = (
   'changes receipts dependencies history callbacks batches sessions keys posting limits claiming settling trash requests ' +
-  'sections following records'
+  'sections following notifying records recorded'
 ).split(' ')
 
 /**
@@ -72,17 +73,37 @@ export function boardMigrations(schema: string): Migrations {
       FUNCTIONS_MOVED,
       fill('../migrations/9-rates.sql'),
       FUNCTIONS_MOVED,
-      fill('../migrations/10-trash-by-uuid.sql'),
+      INDEX_MOVED,
       FUNCTIONS_MOVED,
       fill('../migrations/11-ended-backends.sql'),
       FUNCTIONS_MOVED,
+      FUNCTIONS_MOVED,
+      fill('../migrations/12-notified-sessions.sql'),
+      fill('../migrations/13-pruned-changes.sql'),
+      fill('../migrations/14-watched-sessions.sql'),
       functions,
     ],
+    lastMandatory: LAST_MANDATORY_STEP,
+    indexes: INDEXES,
   }
 }
 
 /** A step that contained the functions in an earlier release. */
 const FUNCTIONS_MOVED = 'NULL;'
+/** A step that contained an index which is one of {@link INDEXES} now. */
+const INDEX_MOVED = 'NULL;'
+
+/**
+ * The last step that a release must know to work on a board. All later steps only add, and leave the signatures of functions as they are, so processes
+ * of an older release work with them. Raise it to the number of a step for which this is not true: then older releases refuse the schema.
+ */
+const LAST_MANDATORY_STEP = 22
+
+/** The indexes that are built beside the work of the board. Nothing but the speed of some reads depends on them. */
+const INDEXES: readonly ConcurrentIndex[] = [
+  // A job of the trash is found by its uuid in one step, however long the trash is.
+  { name: 'trash_by_uuid', table: 'trash', definition: '(uuid, board)' },
+]
 
 /** Returns the first key of the advisory locks of sessions; the second key identifies the session. */
 export function sessionLockClass(schema: string): number {
@@ -128,6 +149,13 @@ export interface BoardRowOptions {
   readonly log?: Logger | undefined
 }
 
+interface BoardRow {
+  readonly number: number
+  readonly paused: boolean
+  /** The indexes of the schema that are to be built in the background. */
+  readonly missingIndexes: readonly ConcurrentIndex[]
+}
+
 /**
  * Returns the row of the board with this name, and creates it if it is missing. Takes several round trips, also for an existing board.
  *
@@ -136,7 +164,7 @@ export interface BoardRowOptions {
 export async function openBoardRow(
   driver: SqlDriver,
   { schema, name, create = true, log }: BoardRowOptions,
-): Promise<{ readonly number: number; readonly paused: boolean }> {
+): Promise<BoardRow> {
   const query = "SELECT current_setting('server_version_num') AS version, to_regclass($1) IS NOT NULL AS there"
   const [server] = (await driver.query(query, [`${schema}.boards`])).rows
   if (Number(server?.['version']) < MIN_SERVER_VERSION)
@@ -144,7 +172,7 @@ export async function openBoardRow(
       `boards need Postgres 13 or newer, this server is older (${server?.['version']}); upgrade it`,
     )
   if (!create && server?.['there'] !== true) throw boardNotFoundError(schema, name)
-  await migrate(driver, boardMigrations(schema))
+  const missingIndexes = await migrate(driver, boardMigrations(schema))
   const find = () => driver.query(`SELECT id, format, paused FROM ${schema}.boards WHERE name = $1`, [encodeText(name)])
   let [row] = (await find()).rows
   if (!row && create) {
@@ -158,7 +186,7 @@ export async function openBoardRow(
       `board ${name} has format ${row['format']}, this release supports ${BOARD_FORMAT}; upgrade jobboard`,
     )
   await warnOfForeignOwner(driver, { schema, log })
-  return { number: Number(row['id']), paused: row['paused'] === true }
+  return { number: Number(row['id']), paused: row['paused'] === true, missingIndexes }
 }
 
 function boardNotFoundError(schema: string, name: string): NotFound {

@@ -5,10 +5,11 @@ import type { BackendSink } from '../../../contract/index.ts'
 import { RedisLayout } from '../store/layout.ts'
 import type { RedisLocation } from '../store/location.ts'
 import type { Script } from '../store/scripts.ts'
-import type { StepCommitter, StepReply } from './committer.ts'
+import type { StepCommitter } from './committer.ts'
 import type { SessionKeeper } from './keeper.ts'
 import type { OwnerSession } from './owner-session.ts'
 import type { Publications } from './publications.ts'
+import type { StepReply } from './queued-steps.ts'
 import type { ScriptStep } from './steps.ts'
 
 /** Limit of reported faults: jobs with an invalid score in the claim order, and other damage. */

@@ -7,9 +7,10 @@
  * are refused, or are sent in the next session if that does no harm.
  */
 import { createDeferred, type Deferred } from '../../../../core/async/abort.ts'
-import { GroupCommit, type QueuedRequest, withinLimits } from '../../../../core/async/group-commit.ts'
+import { GroupCommit, withinLimits } from '../../../../core/async/group-commit.ts'
+import { SharedResults } from '../../../../core/async/shared-results.ts'
 import { asError, OutcomeUnknown, WritesRefused } from '../../../../core/errors.ts'
-import { type Result, toFailed } from '../../../../core/result.ts'
+import type { Result } from '../../../../core/result.ts'
 import { type Instant, monotonic, startTimer, systemClock } from '../../../../core/time.ts'
 import { refusalError } from '../../../contract/refusals.ts'
 import { notConnectedError, toErrorKind, writesRefusedError } from '../store/errors.ts'
@@ -20,6 +21,7 @@ import { encodeSteps, encodeWords, type GroupAnswers, type GroupReply } from './
 import { type OwnerConnection, sessionExpiredError } from './owner-keys.ts'
 import type { OwnerSession } from './owner-session.ts'
 import type { Publications } from './publications.ts'
+import { type QueuedStep, SharedStep, type StepReply } from './queued-steps.ts'
 import type { ScriptStep } from './steps.ts'
 
 /** Limits of a group: other clients wait while Redis executes it. */
@@ -28,27 +30,7 @@ const MAX_GROUP = { items: 512, bytes: 1_024 * 1_024 }
 /** The version that a board without a subscription sends as seen: it is larger than any, so the answer contains no changes. */
 const UNSUBSCRIBED = Number.MAX_SAFE_INTEGER
 
-/** The result of a step. */
-export interface StepReply {
-  readonly done: boolean
-  /** Values that the script returns with the result. */
-  readonly details: readonly unknown[]
-  /** The session in which the step was executed. */
-  readonly session: string
-  /** Whether claims and resources of dead owners were released after the step was refused. */
-  readonly wasReleasedSince: boolean
-  /** Whether this is a repeated answer: the first one was lost, and its details may be out of date. */
-  readonly isRepeated: boolean
-}
-
-/** The result of a step that has no answer yet. */
-export const NO_REPLY: Result<StepReply> = { error: new Error('no answer yet') }
-
-interface QueuedStep extends QueuedRequest {
-  readonly step: ScriptStep
-  readonly since: number
-  readonly resolve: (answer: StepReply) => void
-}
+const NO_DETAILS: readonly unknown[] = []
 
 interface SentGroup {
   readonly number: number
@@ -101,27 +83,14 @@ export class StepCommitter {
 
   /**
    * Queues several steps. Resolves with a result for each; a step that could not be built keeps its error as its result.
-   *
-   * All steps share one promise: a promise for each step would be the largest part of the cost of hundreds of claims.
    */
   submitAll(steps: readonly Result<ScriptStep>[]): Promise<Result<StepReply>[]> {
-    const results = steps.map((step): Result<StepReply> => ('error' in step ? step : NO_REPLY))
-    let left = 0
+    const results = new SharedResults<StepReply>(steps.length)
     const since = monotonic()
-    return new Promise((resolveAll) => {
-      for (const [index, step] of steps.entries()) {
-        if ('error' in step) continue
-        left += 1
-        const settle = (result: Result<StepReply>) => {
-          results[index] = result
-          left -= 1
-          if (left === 0) resolveAll(results)
-        }
-        const resolve = (value: StepReply) => settle({ value })
-        this.#group.enqueue({ step: step.value, since, resolve, reject: (error) => settle(toFailed(error)) })
-      }
-      if (left === 0) resolveAll(results)
-    })
+    for (const [index, step] of steps.entries())
+      if ('error' in step) results.settle(index, step)
+      else this.#group.enqueue(new SharedStep(step.value, since, { results, index }))
+    return results.settled
   }
 
   /** Resolves when no step is pending. Without a connection, steps that were not sent are rejected first. */
@@ -233,22 +202,30 @@ export class StepCommitter {
     // A receiver may have found the lease expired; then all waiting callers were rejected already.
     if (this.#sent !== group) return
     this.#endGroup(group)
+    const results = decodeReply<GroupAnswers>(answers)
+    // Redis executes the next group while the callers of this one go on.
+    this.#group.next()
     const dead = late.filter((id) => id !== attached.id)
     const freeing =
       dead.length > 0 && session.attached === attached ? session.endOwners(dead).catch(() => undefined) : undefined
-    const results = decodeReply<GroupAnswers>(answers)
     const { session: id } = group
-    group.waiting.forEach(({ resolve, step, reject }, index) => {
-      const [done, ...rest] = results[index] ?? []
-      if (done === undefined) reject(outcomeUnknownError(step))
-      else if (!done && rest[0] === 'damaged') reject(damagedError(step, String(rest[1])))
+    for (const [index, queued] of group.waiting.entries()) {
+      const answer = results[index]
+      const { step } = queued
+      if (answer === undefined) {
+        queued.reject(outcomeUnknownError(step))
+        continue
+      }
+      const [done] = answer
+      const details = answer.length === 1 ? NO_DETAILS : answer.slice(1)
+      if (!done && details[0] === 'damaged') queued.reject(damagedError(step, String(details[1])))
       else if (done || !freeing)
-        resolve({ done, details: rest, session: id, wasReleasedSince: false, isRepeated: again })
+        queued.resolve({ done, details, session: id, wasReleasedSince: false, isRepeated: again })
       else
         void freeing.then(() =>
-          resolve({ done, details: rest, session: id, wasReleasedSince: true, isRepeated: again }),
+          queued.resolve({ done, details, session: id, wasReleasedSince: true, isRepeated: again }),
         )
-    })
+    }
   }
 
   #handleFailure(attached: OwnerConnection, group: SentGroup, error: Error): void {
@@ -261,7 +238,7 @@ export class StepCommitter {
     if (kind === 'refused') this.#handleRefusal(group, error)
     else {
       this.#context.sink.error(error)
-      for (const { step, reject } of group.waiting) reject(outcomeUnknownError(step, error))
+      for (const queued of group.waiting) queued.reject(outcomeUnknownError(queued.step, error))
     }
   }
 
@@ -270,7 +247,8 @@ export class StepCommitter {
     const full = grows && cause.message.includes('OOM')
     const again = full ? waiting.filter(({ step }) => !step.grows) : []
     this.#group.requeue(again)
-    for (const { step, reject } of waiting) if (!full || step.grows) reject(writesRefusedError(step.what, cause))
+    for (const queued of waiting)
+      if (!full || queued.step.grows) queued.reject(writesRefusedError(queued.step.what, cause))
   }
 
   /** Continues after an answer or a failure: sends an unanswered group on the present connection, or the next group. */
@@ -296,7 +274,7 @@ export class StepCommitter {
     const group = this.#sent
     if (!group) return
     this.#endGroup(group)
-    for (const { step, reject } of group.waiting) reject(outcomeUnknownError(step))
+    for (const queued of group.waiting) queued.reject(outcomeUnknownError(queued.step))
   }
 
   #endGroup(group: SentGroup): void {

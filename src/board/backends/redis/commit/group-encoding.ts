@@ -1,6 +1,6 @@
 /** Encodes a group of steps as arguments of the commit script, and describes its answer. */
 import { encodePlain } from '../../../../core/codec.ts'
-import type { ScriptStep } from './steps.ts'
+import type { ScriptStep, StepArguments } from './steps.ts'
 
 /** The first part of the answer. After a refusal, `now` is the number of the group that the owner's key holds. */
 export type GroupReply = readonly [
@@ -19,16 +19,25 @@ export type GroupReply = readonly [
 /** The second part: for each step whether it was done, and its details. */
 export type GroupAnswers = readonly (readonly [done: boolean, ...details: unknown[]])[]
 
-/** The number of arguments of the script before the bytes of the steps; arguments are counted from 1. */
-const HEADER_ARGUMENTS = 4
-
-/** Returns the encoded steps, followed by the byte values that the steps refer to. */
+/** Returns the encoded steps, and the byte values that the steps refer to by their index, from 1: the end of each, and all as one. */
 export function encodeSteps(steps: readonly ScriptStep[]): readonly Buffer[] {
-  const bytes: Buffer[] = []
-  const words = steps.map((step) =>
-    step.arguments.map((word) => (word instanceof Uint8Array ? HEADER_ARGUMENTS + bytes.push(toBuffer(word)) : word)),
-  )
-  return [encodeWords(words), ...bytes]
+  const values: Uint8Array[] = []
+  const ends: number[] = []
+  let end = 0
+  const toWord = (word: StepArguments[number]) => {
+    if (!(word instanceof Uint8Array)) return word
+    end += word.length
+    ends.push(end)
+    return values.push(word)
+  }
+  const words = steps.map((step) => withoutMissing(step.arguments).map(toWord))
+  return [encodeWords(words), encodeWords(ends), Buffer.concat(values, end)]
+}
+
+/** Returns the arguments without the missing ones at the end, of which a plain job has many: the script would read each of them. */
+function withoutMissing(all: StepArguments): readonly StepArguments[number][] {
+  const last = all.findLastIndex((word) => word !== null)
+  return last === all.length - 1 ? all : all.slice(0, last + 1)
 }
 
 export function encodeWords(words: readonly unknown[]): Buffer {

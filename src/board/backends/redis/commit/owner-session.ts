@@ -117,6 +117,11 @@ export class OwnerSession {
     return this.#id === undefined ? undefined : this.#lease.leftMs
   }
 
+  /** Whether the session has a connection, and is certainly alive at this instant. */
+  get isAttachedAlive(): boolean {
+    return this.#attached !== undefined && this.isAlive(this.#attached.id)
+  }
+
   /** Resolves with the session's id when the session is certainly alive. */
   async whenAlive(): Promise<string> {
     while (!(this.#attached && this.isAlive(this.#attached.id))) {

@@ -5,9 +5,9 @@
 -- or whose predecessor the server has lost, changes nothing.
 --
 -- KEYS: all, including the owner's. ARGV: the owner's id, the channel, the head [number, seen version, TTL, grows, serial],
--- the steps, and then all byte values. grows: whether the group adds data that stays in memory. serial: distinguishes
--- groups with the same number. Steps refer to byte values by their index in ARGV, because msgpack in Redis unpacks strings
--- only.
+-- the steps, the ends of all byte values, and these values as one text. grows: whether the group adds data that stays in memory.
+-- serial: distinguishes groups with the same number. Steps refer to byte values by their index, because msgpack in Redis unpacks
+-- strings only. The values are one argument, because each argument costs the driver and Redis more than the text of a job.
 --
 -- Returns false and the number of the newest group if the group was not accepted. Otherwise returns two values: [true, the
 -- clock, the version, the changes since the seen version, whether the board is paused, expired owners if a step was refused,
@@ -40,6 +40,18 @@ local sequence = counter('sequence', numbers[1], 1577836800000000 + 2 ^ 50 - 2 ^
 local fence = counter('fence', numbers[2], 1e308) or 0
 local refused = false
 
+-- Return the byte value with this index, and its size.
+local bytesAt, sizeOf
+do
+
+local ends = unpacked(ARGV[5])
+
+function bytesAt(index) return string.sub(ARGV[6], (ends[index - 1] or 0) + 1, ends[index]) end
+
+function sizeOf(index) return ends[index] - (ends[index - 1] or 0) end
+
+end
+
 --- @include "shared/posting.lua"
 --- @include "shared/batches.lua"
 --- @include "shared/steps.lua"
@@ -54,8 +66,9 @@ end
 -- If the group adds data, the first write is a command that Redis refuses when its memory is full: then nothing was changed.
 if grows then call('HSET', OWNER, 'answers', '') end
 renew(owner, ttl)
-local answers = {}
-for index, step in ipairs(unpacked(ARGV[4])) do
+local answers, group = {}, unpacked(ARGV[4])
+if #group > 1 then readFor(group) end
+for index, step in ipairs(group) do
   mark()
   local done, answer = pcall(steps[step[1]], unpack(step, 2, 10))
   if not done then

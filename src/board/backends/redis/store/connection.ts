@@ -7,7 +7,7 @@
  */
 import { createDeferred, type Deferred } from '../../../../core/async/abort.ts'
 import { asError, IncompatibleVersion, InvalidArgument, isError } from '../../../../core/errors.ts'
-import { startTimer } from '../../../../core/time.ts'
+import { monotonic, startTimer } from '../../../../core/time.ts'
 import { type Client, type ClientOptions, type Clients, createClients, type Driver } from './clients.ts'
 import { toErrorKind } from './errors.ts'
 import type { RedisLocation } from './location.ts'
@@ -47,7 +47,10 @@ export class RedisConnection {
   #subscriberReady: Promise<unknown> = Promise.resolve()
   readonly #timeoutMs: number
   readonly #broken: Deferred<Error> = createDeferred()
-  readonly #waiting = new Set<(error: Error) => void>()
+  /** What fails the commands that are not answered, each with its latest time on the monotonic clock, the oldest first. */
+  readonly #waiting = new Map<(error: Error) => void, number>()
+  /** The timer for the oldest command. It is not stopped by the answer: the next command needs none of its own then. */
+  #timer: NodeJS.Timeout | undefined
   #closeReason: Error | undefined
   #eviction: string | undefined
   #isClosed = false
@@ -164,7 +167,8 @@ export class RedisConnection {
     if (this.#isClosed) return
     this.#isClosed = true
     this.#broken.resolve(why)
-    for (const fail of this.#waiting) fail(why)
+    clearTimeout(this.#timer)
+    for (const fail of this.#waiting.keys()) fail(why)
     this.#waiting.clear()
     this.#commands.disconnect()
     this.#subscriber?.disconnect()
@@ -198,20 +202,29 @@ export class RedisConnection {
     })
   }
 
+  /** The socket keeps the process alive while an answer is awaited. */
+  #startTimer(ms: number): NodeJS.Timeout {
+    return startTimer(() => this.#checkOldest(), ms).unref()
+  }
+
+  #checkOldest(): void {
+    this.#timer = undefined
+    const [until] = this.#waiting.values()
+    if (this.#isClosed || until === undefined) return
+    const leftMs = Math.ceil(until - monotonic())
+    if (leftMs > 0) this.#timer = this.#startTimer(leftMs)
+    else this.disconnect(new Error(`no answer within ${Math.round(this.#timeoutMs)} ms`))
+  }
+
   #withTimeout(answer: Promise<unknown>): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      const timer = startTimer(
-        () => this.disconnect(new Error(`no answer within ${Math.round(this.#timeoutMs)} ms`)),
-        this.#timeoutMs,
-      )
       const fail = (error: Error) => {
-        clearTimeout(timer)
         this.#waiting.delete(fail)
         reject(error)
       }
-      this.#waiting.add(fail)
+      this.#waiting.set(fail, monotonic() + this.#timeoutMs)
+      this.#timer ??= this.#startTimer(this.#timeoutMs)
       const done = (value: unknown) => {
-        clearTimeout(timer)
         this.#waiting.delete(fail)
         resolve(value)
       }

@@ -33,17 +33,17 @@ export function encodePostingWithin(posting: Posting, { limit = Number.POSITIVE_
 /**
  * Parses a stored job. Returns undefined if the row or the posting is missing: a posting without a row was added by hand.
  *
- * @param read.waits 1 for a job that waits for others
+ * @param read.waits whether the job waits for others
  */
 export function parseStoredJob(
   id: string,
-  { row, bytes, waits }: { readonly row: unknown; readonly bytes: unknown; readonly waits: unknown },
+  { row, bytes, waits }: { readonly row: unknown; readonly bytes: unknown; readonly waits: boolean },
 ): StoredJob | UnreadableJob | undefined {
-  if (!(row instanceof Uint8Array) || !(bytes instanceof Uint8Array)) return undefined
+  if (typeof row !== 'string' || !(bytes instanceof Uint8Array)) return undefined
   try {
-    const { revision, postedAt, writtenAt } = checkRow(parseRow(decodeText(row)))
+    const { revision, postedAt, writtenAt } = checkRow(parseRow(row))
     const stored = { id, ...readSizedPosting(bytes, ENCODING), revision, postedAt, writtenAt, order: toOrder(id) }
-    return waits === 1 ? { ...stored, waits: true } : stored
+    return waits ? { ...stored, waits: true } : stored
   } catch (error) {
     const cause = asError(error)
     return {

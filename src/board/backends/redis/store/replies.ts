@@ -1,5 +1,5 @@
 /** Reads answers and publications of Redis. */
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { hash, timingSafeEqual } from 'node:crypto'
 import { decode } from '../../../../core/codec.ts'
 import { decodeText } from './encodings.ts'
 
@@ -56,9 +56,5 @@ function decodePublication(content: Buffer): Publication | undefined {
 
 /** Computes a signature. It hashes twice: a single hash of secret and content can be extended without knowing the secret. */
 function computeSignature(content: Buffer, secret: string): string {
-  return sha1(secret, sha1(secret, content))
-}
-
-function sha1(secret: string, content: Buffer | string): string {
-  return createHash('sha1').update(secret).update(content).digest('hex')
+  return hash('sha1', secret + hash('sha1', Buffer.concat([Buffer.from(secret), content])))
 }

@@ -93,13 +93,14 @@ export class SessionKeeper {
     return this.#current?.label === label && this.#current.lease.isValid()
   }
 
-  /** Resolves with the label of a session that is alive. @throws NotConnected when the board is closed */
-  async whenAlive(): Promise<string> {
-    for (;;) {
-      const session = this.#current
-      if (session && this.isAlive(session.label)) return session.label
-      await this.#next.promise
-    }
+  /** Whether there is a session that is certainly alive at this instant. If it is not, it is reported as lost first. */
+  get hasAliveSession(): boolean {
+    return this.#current !== undefined && this.isAlive(this.#current.label)
+  }
+
+  /** Resolves when a session is alive. @throws NotConnected when the board is closed */
+  async whenAlive(): Promise<void> {
+    while (!this.hasAliveSession) await this.#next.promise
   }
 
   /** Ends the session. The owner is notified before another one can claim its jobs. */

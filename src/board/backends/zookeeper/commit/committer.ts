@@ -21,7 +21,9 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { GroupCommit } from '../../../../core/async/group-commit.ts'
+import { SharedResults } from '../../../../core/async/shared-results.ts'
 import { isError, NotConnected, OutcomeUnknown, PayloadTooLarge } from '../../../../core/errors.ts'
+import type { Result } from '../../../../core/result.ts'
 import { monotonic } from '../../../../core/time.ts'
 import {
   BadVersion,
@@ -36,6 +38,7 @@ import {
 } from '../../../../zookeeper/index.ts'
 import { refusalError } from '../../../contract/refusals.ts'
 import type { ZooKeeperLayout } from '../store/layout.ts'
+import { AppliedPart, SharedTransaction } from './grouped-transactions.ts'
 import { type Marker, Markers } from './marker.ts'
 import { type ComposedMulti, compose, type QueuedTransaction, shareMulti, stepBytes } from './multi.ts'
 import type {
@@ -102,6 +105,16 @@ export class TransactionCommitter {
     })
   }
 
+  /** Sends transactions as {@link commit} does. Resolves with a result for each; a transaction that could not be made keeps its error. */
+  commitAll<T>(transactions: readonly Result<Transaction<T>>[]): Promise<Result<T>[]> {
+    const results = new SharedResults<T>(transactions.length)
+    const until = monotonic() + this.#timeoutMs
+    for (const [index, transaction] of transactions.entries())
+      if ('error' in transaction) results.settle(index, transaction)
+      else this.#group.enqueue(new SharedTransaction(transaction.value, until, { results, index }))
+    return results.settled
+  }
+
   /** The maximum size of a request in bytes. */
   get maxBytes(): number {
     return this.#zookeeper.maxRequestBytes
@@ -132,7 +145,9 @@ export class TransactionCommitter {
   }
 
   async #commitGroup(collected: readonly QueuedTransaction[]): Promise<void> {
-    const marker = await this.#markers.current().catch((error: unknown) => this.#handleNotSent(collected, error))
+    const marker =
+      this.#markers.known ??
+      (await this.#markers.current().catch((error: unknown) => this.#handleNotSent(collected, error)))
     if (!marker) return
     const group = collected.filter((queued) => {
       const { session } = queued.transaction
@@ -142,21 +157,23 @@ export class TransactionCommitter {
     })
     if (group.length === 0) return
     const composed = compose(this.#markers.checkStep(marker), group)
-    try {
-      const { zxid, results } = await this.#zookeeper.multi(composed.ops, { session: marker.session })
-      const [markerResult] = results
-      if (markerResult && 'mtime' in markerResult) this.#onServerTime(markerResult.mtime)
-      this.#advanceMarker(marker)
-      const { session } = marker
-      composed.passToSums(results)
-      for (const [place, queued] of group.entries()) {
-        const applied = { zxid, session, results: composed.resultsOf(place, results) }
-        settleQueued(queued, applied)
-      }
-    } catch (error) {
+    const { session } = marker
+    const answer = await this.#zookeeper.multi(composed.ops, { session }).catch(async (error: unknown) => {
       if (!(error instanceof ZooKeeperError)) throw error
       await this.#handleFailure({ group, composed, marker }, error)
-    }
+      return undefined
+    })
+    if (!answer) return
+    const { zxid, results } = answer
+    const [markerResult] = results
+    if (markerResult && 'mtime' in markerResult) this.#onServerTime(markerResult.mtime)
+    this.#advanceMarker(marker)
+    composed.passToSums(results)
+    // The server works on the next group while the callers of this one go on.
+    this.#group.next()
+    this.#zookeeper.flush()
+    for (const [place, queued] of group.entries())
+      settleQueued(queued, new AppliedPart({ zxid, session }, { composed, place, results }))
   }
 
   async #handleFailure(sent: SentMulti, error: ZooKeeperError): Promise<void> {

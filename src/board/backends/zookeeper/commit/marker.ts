@@ -43,6 +43,12 @@ export class Markers {
     this.#onServerTime = clock
   }
 
+  /** The marker of the current session; undefined if it has to be created first. */
+  get known(): Marker | undefined {
+    const session = this.#zookeeper.session?.id
+    return session !== undefined && this.#current?.session === session ? this.#current : undefined
+  }
+
   /**
    * Returns the marker of the current session, and creates it if it is missing.
    *
@@ -50,8 +56,9 @@ export class Markers {
    */
   async current(): Promise<Marker> {
     while (true) {
+      const { known } = this
+      if (known) return known
       const session = this.#zookeeper.session?.id
-      if (session !== undefined && this.#current?.session === session) return this.#current
       try {
         this.#current = await this.#make(session)
       } catch (error) {

@@ -92,10 +92,13 @@ function aclBytes(acl: readonly Acl[]): number {
 }
 
 function bytesWithCreates(steps: readonly TransactionStep[], perCreate: number): number {
-  return steps.reduce((sum, { op }) => {
-    const data = 'data' in op ? (op.data?.length ?? 0) : 0
-    return sum + OPERATION_OVERHEAD_BYTES + op.path.length + data + (op.type === 'create' ? perCreate : 0)
-  }, 0)
+  let sum = 0
+  for (const { op } of steps) {
+    sum += OPERATION_OVERHEAD_BYTES + op.path.length
+    if ('data' in op) sum += op.data?.length ?? 0
+    if (op.type === 'create') sum += perCreate
+  }
+  return sum
 }
 
 /** The owner of an operation of the multi: one transaction's step, all transactions with this guard, sum or journal, or the marker. */

@@ -52,11 +52,15 @@ export class BoardHandle {
 /** Gives sessions short names, which can be logged. */
 class SessionLabels {
   readonly #labels = new Map<bigint, string>()
+  /** The session that was asked for last: usually all claims are of one session. */
+  #last: { readonly session: bigint; readonly label: string } | undefined
 
   /** Returns the label of a session. A session gets its label at the first call. */
   labelFor(session: bigint): string {
+    if (this.#last?.session === session) return this.#last.label
     const label = this.#labels.get(session) ?? `session ${this.#labels.size + 1}`
     this.#labels.set(session, label)
+    this.#last = { session, label }
     return label
   }
 

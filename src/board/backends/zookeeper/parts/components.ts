@@ -1,6 +1,6 @@
 /** The components of an open board: how they are put together, and what each of them does with the events of the board's watch. */
 import type { WatchEvent, ZooKeeper } from '../../../../zookeeper/index.ts'
-import type { BackendSink } from '../../../contract/index.ts'
+import type { BackendSink, BoardChange } from '../../../contract/index.ts'
 import type { ServerClock } from '../../server-clock.ts'
 import { UnreadableValues } from '../../unreadable-values.ts'
 import type { TransactionCommitter } from '../commit/committer.ts'
@@ -150,16 +150,34 @@ export function assembleComponents(options: ComponentsOptions): ZooKeeperCompone
 
 /** Applies the events of the watch of the board. */
 export function applyEvents(batch: readonly WatchEvent[], components: ZooKeeperComponents): void {
-  const { layout, sink, scan, gate, releases, conflicts, resources, lateCancellations, known } = components
-  scan.countChanges(batch)
-  resources.changed(batch)
-  const changes = layout.toChanges(batch)
-  for (const event of batch) known.apply(event)
+  const { layout, sink, scan, releases, conflicts, lateCancellations, known } = components
+  const changes: BoardChange[] = []
+  // Almost all events are of postings and locks. Only the others can be of features.
+  const others: WatchEvent[] = []
+  let jobs = 0
+  for (const event of batch) {
+    const change = layout.toJobChange(event)
+    if (change && (event.type === 'created' || event.type === 'deleted')) jobs += 1
+    if (!change) others.push(event)
+    const reported = change ?? layout.toFolderChange(event)
+    if (reported) changes.push(reported)
+  }
+  scan.countChanges(others, { jobs })
+  if (others.length > 0) applyOtherEvents(others, components)
   for (const { kind, id } of changes) if (kind === 'gone') known.forget(id)
   conflicts.changed(changes)
   lateCancellations.changed(changes)
   sink.changes(releases.confirmed(changes))
-  const ofGate = batch.filter(({ path }) => path === layout.gate)
+  if (others.length > 0) applyGateEvents(others, components)
+}
+
+function applyOtherEvents(events: readonly WatchEvent[], { resources, known }: ZooKeeperComponents): void {
+  resources.changed(events)
+  for (const event of events) known.apply(event)
+}
+
+function applyGateEvents(events: readonly WatchEvent[], { layout, gate }: ZooKeeperComponents): void {
+  const ofGate = events.filter(({ path }) => path === layout.gate)
   if (ofGate.some(({ type }) => type === 'deleted')) gate.forget()
   if (ofGate.length > 0) gate.refresh()
 }

@@ -22,7 +22,7 @@ import type {
   Transaction,
   TransactionStep,
 } from '../commit/transaction.ts'
-import { encodeLock } from '../store/encoding.ts'
+import type { EndingJob } from '../store/late-cancellations.ts'
 import type { BoardHandle } from './board-handle.ts'
 import type { PreparedGate } from './gate-writer.ts'
 import { isAbout, type SentPost, toClaimError, toJobName, toSettleError, touchedJob } from './posting-parts.ts'
@@ -83,16 +83,25 @@ export class PlainClaim implements Transaction<ClaimGrant | Again>, TrackedClaim
   readonly #request: ClaimRequest
   readonly #gate: PreparedGate
 
-  /** @throws PayloadTooLarge */
-  constructor(board: BoardHandle, request: ClaimRequest, gate: PreparedGate) {
+  /** @param options.lock the content of the lock @throws PayloadTooLarge */
+  constructor(
+    board: BoardHandle,
+    request: ClaimRequest,
+    { gate, lock }: { readonly gate: PreparedGate; readonly lock: Uint8Array },
+  ) {
     const { kind, postings, gates } = board.components
     const { layout } = board
-    const { id, revision, who, posting } = request
+    const { id, revision, posting } = request
     const steps: TransactionStep[] = [
-      { subject: 'posting', op: op.setData(layout.posting(id), postings.encode(posting), { version: revision }) },
+      {
+        subject: 'posting',
+        op: {
+          ...{ type: 'setData', path: layout.posting(id), data: postings.encode(posting), version: revision },
+          isUnread: true,
+        },
+      },
     ]
-    for (const lockOp of kind.lockOps(layout.lock(id), encodeLock(who, kind.encoding)))
-      steps.push({ subject: 'lock', op: lockOp })
+    for (const lockOp of kind.lockOps(layout.lock(id), lock)) steps.push({ subject: 'lock', op: lockOp })
     this.id = id
     this.steps = steps
     this.touches = [touchedJob(id)]
@@ -135,7 +144,9 @@ export class PlainClaim implements Transaction<ClaimGrant | Again>, TrackedClaim
 }
 
 /** The transaction that consumes a plain job on which no job is known to depend. */
-export class PlainConsume implements Transaction<Again | undefined> {
+export class PlainConsume implements Transaction<Again | undefined>, EndingJob {
+  readonly id: string
+  isCancelled = false
   readonly steps: readonly TransactionStep[]
   readonly touches: readonly TouchedName[]
   readonly session: bigint
@@ -147,6 +158,7 @@ export class PlainConsume implements Transaction<Again | undefined> {
     const { layout } = board
     const { id, revision } = settlement
     const { kind, history } = board.components
+    this.id = id
     this.steps = [
       { subject: 'posting', op: op.delete(layout.posting(id), { version: revision }) },
       { subject: 'lock', op: kind.unlockOp(layout.lock(id)) },

@@ -76,7 +76,7 @@ export const ownBoard: BoardKind = {
       throw new InvalidPosting(`trash entry ${at.id} is unreadable`)
     })
   },
-  lockOps: (path, lock) => [op.create(path, lock, { ephemeral: true })],
+  lockOps: (path, lock) => [{ type: 'create', path, data: lock, ephemeral: true, isUnread: true }],
   unlockOp: (path) => op.delete(path),
   filterReleases: () => ({
     confirmed: (changes) => changes,

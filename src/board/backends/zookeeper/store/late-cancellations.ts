@@ -15,9 +15,16 @@ export interface LateCancellationsOptions {
   readonly layout: ZooKeeperLayout
 }
 
+/** A job whose end is under way. */
+export interface EndingJob {
+  readonly id: string
+  /** Whether a cancel request was created since the transaction was composed. */
+  isCancelled: boolean
+}
+
 export class LateCancellations {
   readonly #options: LateCancellationsOptions
-  readonly #endingJobs = new Map<string, { requested: boolean }>()
+  readonly #endingJobs = new Map<string, EndingJob>()
 
   constructor(options: LateCancellationsOptions) {
     this.#options = options
@@ -28,35 +35,37 @@ export class LateCancellations {
    *
    * @param end never throws synchronously; it may reject
    */
-  removeAfterEnd(id: string, end: () => Promise<void>): Promise<void> {
-    const watched = { requested: false }
-    this.#endingJobs.set(id, watched)
-    const forget = () => {
-      if (this.#endingJobs.get(id) === watched) this.#endingJobs.delete(id)
+  async removeAfterEnd(id: string, end: () => Promise<void>): Promise<void> {
+    const ending: EndingJob = { id, isCancelled: false }
+    this.watch(ending)
+    try {
+      await end()
+    } finally {
+      this.unwatch(ending)
     }
-    return end().then(
-      () => {
-        forget()
-        return watched.requested ? this.#remove(id) : undefined
-      },
-      (error: unknown) => {
-        forget()
-        throw error
-      },
-    )
+    if (ending.isCancelled) await this.remove(id)
+  }
+
+  /** Watches a job from now until {@link unwatch}: a cancel request is noted in it. */
+  watch(ending: EndingJob): void {
+    this.#endingJobs.set(ending.id, ending)
+  }
+
+  unwatch(ending: EndingJob): void {
+    if (this.#endingJobs.get(ending.id) === ending) this.#endingJobs.delete(ending.id)
   }
 
   /** Applies changes of the board: notes cancel requests of jobs that are ending. */
   changed(batch: readonly BoardChange[]): void {
     if (this.#endingJobs.size === 0) return
     for (const { id, kind } of batch) {
-      const watched = kind === 'cancelled' ? this.#endingJobs.get(id) : undefined
-      if (watched) watched.requested = true
+      const ending = kind === 'cancelled' ? this.#endingJobs.get(id) : undefined
+      if (ending) ending.isCancelled = true
     }
   }
 
   /** Deletes the request and ignores failures: the job has ended in any case. */
-  async #remove(id: string): Promise<void> {
+  async remove(id: string): Promise<void> {
     const { zookeeper, layout } = this.#options
     await zookeeper.delete(layout.cancel(id)).catch((error: unknown) => {
       if (!(error instanceof ZooKeeperError)) throw error

@@ -206,21 +206,30 @@ export class ZooKeeperLayout {
 
   /** Converts watch events to changes of the board; events that do not concern jobs are left out. */
   toChanges(batch: readonly WatchEvent[]): BoardChange[] {
-    return batch.flatMap((event) => this.#toChange(event) ?? [])
+    const changes: BoardChange[] = []
+    for (const event of batch) {
+      const change = this.toJobChange(event) ?? this.toFolderChange(event)
+      if (change) changes.push(change)
+    }
+    return changes
   }
 
-  #toChange(event: WatchEvent): BoardChange | undefined {
-    const name = event.path.slice(this.path.length + 1)
-    if (isJob(name)) return { kind: POSTING_CHANGES[event.type], id: name }
+  /** Converts the event of a posting or a lock to a change of the job; undefined for other events, and for a lock that was written. */
+  toJobChange({ type, path }: WatchEvent): BoardChange | undefined {
+    const name = path.slice(this.path.length + 1)
+    if (isJob(name)) return { kind: POSTING_CHANGES[type], id: name }
     const job = toLockedJob(name)
-    if (job !== undefined) {
-      if (event.type === 'created') return { kind: 'claimed', id: job }
-      return event.type === 'deleted' ? { kind: 'released', id: job } : undefined
-    }
-    const [folder = '', inside = '', deeper] = name.split('/')
+    if (job === undefined) return undefined
+    if (type === 'created') return { kind: 'claimed', id: job }
+    return type === 'deleted' ? { kind: 'released', id: job } : undefined
+  }
+
+  /** Converts the event of a znode in a folder of the board to a change of a job; undefined if it concerns none. */
+  toFolderChange({ type, path }: WatchEvent): BoardChange | undefined {
+    const [folder = '', inside = '', deeper] = path.slice(this.path.length + 1).split('/')
     if (folder === WAITS_NAME && deeper === undefined)
-      return event.type === 'deleted' && isJob(inside) ? { kind: 'ready', id: inside } : undefined
-    if (event.type !== 'created') return undefined
+      return type === 'deleted' && isJob(inside) ? { kind: 'ready', id: inside } : undefined
+    if (type !== 'created') return undefined
     const kind = Object.hasOwn(FOLDER_CHANGES, folder) ? FOLDER_CHANGES[folder] : undefined
     return kind && isJob(inside) ? { kind, id: inside } : undefined
   }

@@ -1,6 +1,7 @@
 /** Reads the board: its jobs, their postings, who owns what, and the trash. Changes nothing. */
 import { asError, InvalidPosting, isError, messageOf, NotConnected } from '../../../../core/errors.ts'
 import {
+  type GetDataOp,
   NoAuth,
   NoNode,
   op,
@@ -42,8 +43,15 @@ const TRASH_REVISION = 0
 /** A listing with the child counts of its folders at the same moment. */
 export type CountedListing = BoardListing & { readonly counts: ChildCounts }
 
-/** Reads many znodes in as few requests as possible; a missing znode reads as undefined. */
-export type ReadMany = (paths: readonly string[]) => Promise<NodeReadResult[]>
+/**
+ * Reads many znodes in as few requests as possible; a missing znode reads as undefined.
+ *
+ * @param options.isDecoded whether the data are decoded at once: then they are not copied
+ */
+export type ReadMany = (
+  paths: readonly string[],
+  options?: { readonly isDecoded: boolean },
+) => Promise<NodeReadResult[]>
 
 /**
  * The result for one znode: undefined if it does not exist, NoAuth if this client may not read it. Another client's
@@ -85,7 +93,10 @@ export class ZooKeeperReader {
 
   /** Reads the postings of these jobs; a job that does not exist reads as undefined. */
   async read(ids: readonly string[]): Promise<(StoredJob | UnreadableJob | undefined)[]> {
-    const nodes = await this.#options.readMany(ids.map((id) => this.#layout.posting(id)))
+    const nodes = await this.#options.readMany(
+      ids.map((id) => this.#layout.posting(id)),
+      { isDecoded: true },
+    )
     return nodes.map((node, index) => node && this.#toReadResult(ids[index] ?? '', node))
   }
 
@@ -280,22 +291,23 @@ export async function listUnclaimed(
  */
 export function batchedReader(zookeeper: Pick<ZooKeeper, 'multiRead'>): ReadMany {
   let size = MAX_READ_ITEMS
-  const readBatch = async (paths: readonly string[]) => {
+  const readBatch = async (paths: readonly string[], isDecoded: boolean) => {
+    const toRead = (path: string): GetDataOp => (isDecoded ? { type: 'getData', path, isView: true } : op.getData(path))
     try {
-      const { results } = await zookeeper.multiRead(paths.map((path) => op.getData(path)))
+      const { results } = await zookeeper.multiRead(paths.map(toRead))
       return results.map(toNodeReadResult)
     } catch (error) {
       if (isReplyTooLarge(error)) size = Math.max(1, Math.min(size, Math.floor(paths.length / 2)))
       throw error
     }
   }
-  return async (paths) => {
+  return async (paths, { isDecoded } = { isDecoded: false }) => {
     const found: NodeReadResult[] = []
     while (found.length < paths.length) {
       const batches: (readonly string[])[] = []
       for (let from = found.length; from < paths.length && batches.length < MAX_CONCURRENT_BATCHES; from += size)
         batches.push(paths.slice(from, from + size))
-      for (const batch of await Promise.all(batches.map(readBatch))) found.push(...batch)
+      for (const batch of await Promise.all(batches.map((each) => readBatch(each, isDecoded)))) found.push(...batch)
     }
     return found
   }

@@ -116,11 +116,12 @@ export class Scan {
     this.#counts = undefined
   }
 
-  /** Adds received changes to the counts. */
-  countChanges(batch: readonly WatchEvent[]): void {
+  /** Adds received changes to the counts. @param counted.jobs the number of created and deleted postings and locks, which are not in the batch */
+  countChanges(batch: readonly WatchEvent[], counted: { readonly jobs: number }): void {
     this.#changed = true
     if (this.#counts === undefined) return
     let { jobs, cancellations } = this.#counts
+    jobs = (jobs + counted.jobs) | 0
     for (const { type, path } of batch) {
       if (type !== 'created' && type !== 'deleted') continue
       if (isIn(this.#jobs, path)) jobs = (jobs + 1) | 0

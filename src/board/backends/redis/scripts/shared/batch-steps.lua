@@ -3,9 +3,9 @@
 -- Creates an empty batch. A callback is nil where there is none.
 function steps.createBatch(uuid, definition, done, failed)
   if has(BATCHES, uuid .. ':state') then return { false } end
-  put(BATCHES, uuid, ARGV[definition])
-  put(BATCHES, uuid .. ':done', done and ARGV[done] or false)
-  put(BATCHES, uuid .. ':failed', failed and ARGV[failed] or false)
+  put(BATCHES, uuid, bytesAt(definition))
+  put(BATCHES, uuid .. ':done', done and bytesAt(done) or false)
+  put(BATCHES, uuid .. ':failed', failed and bytesAt(failed) or false)
   putBatch(uuid, { generation = 1, isSealed = false, ended = 0, open = 0, failed = 0, total = 0, request = '' })
   rank(BATCH_ORDER, uuid, whole(nextSequence()))
   return { true }
@@ -23,10 +23,10 @@ function steps.changeBatch(uuid, kind, request, total, generation, isSealed, end
     reopenBatch(uuid, batch, false)
   elseif kind == 'carry' then
     batch.total, batch.generation, batch.isSealed, batch.ended = total, generation, isSealed, ended
-    batch.request = request and ARGV[request] or ''
+    batch.request = request and bytesAt(request) or ''
     if ended ~= 0 then rank(ENDED_BATCHES, uuid, whole(nextSequence())) end
   elseif batch.ended == 0 then
-    batch.isSealed, batch.request = true, ARGV[request]
+    batch.isSealed, batch.request = true, bytesAt(request)
   end
   closeBatch(uuid, batch)
   changedBatches[uuid] = true

@@ -11,11 +11,6 @@
 -- The most entries of jobs, and the most batches, that one script removes: other clients wait meanwhile.
 local MAX_FORGOTTEN, MAX_FORGOTTEN_BATCHES = 1000, 100
 
--- The namespace of the uuids of callbacks, as in model/job-batch.ts.
-local NAMESPACE = string.gsub('6f3c7a5252a84ee18d040c9b6ad3f7c5', '%x%x', function(digits)
-  return string.char(tonumber(digits, 16))
-end)
-
 -- Whether any job on the board is counted: read once, on first use.
 local hasMembers
 
@@ -62,6 +57,15 @@ local function cancellationOf(batch)
   return tostring(request.who or 'an unknown owner'), tostring(request.reason or 'cancelled')
 end
 
+-- Posts the callback of a batch that has ended.
+local postCallback
+do
+
+-- The namespace of the uuids of callbacks, as in model/job-batch.ts.
+local NAMESPACE = string.gsub('6f3c7a5252a84ee18d040c9b6ad3f7c5', '%x%x', function(digits)
+  return string.char(tonumber(digits, 16))
+end)
+
 -- Returns the uuid of a name: version 5, as in model/job-batch.ts.
 local function uuidOf(name)
   local hash = redis.sha1hex(NAMESPACE .. name)
@@ -72,8 +76,7 @@ local function uuidOf(name)
   }, '-')
 end
 
--- Posts the callback of a batch that has ended.
-local function postCallback(uuid, batch)
+function postCallback(uuid, batch)
   local name = uuid .. (batch.failed > 0 and ':failed' or ':done')
   local callback = get(BATCHES, name)
   if not callback then return end
@@ -93,6 +96,8 @@ local function postCallback(uuid, batch)
   end
   parts[#parts + 1] = string.sub(callback, at)
   addJob(tonumber(priority), table.concat(parts), job, nil, tonumber(delay))
+end
+
 end
 
 -- Ends the batch if it is sealed and no job of it is open; writes its state.

@@ -32,6 +32,7 @@ local function whole(number) return string.format('%.0f', number) end
 local time = call('TIME')
 local micros = time[1] * 1000000 + time[2]
 local now = math.floor(micros / 1000)
+local nowText = whole(now)
 
 -- Damage that was found, as sentences for people.
 local faults = {}
@@ -52,17 +53,14 @@ if not version then
   redis.pcall('HSET', BOARD, 'version', whole(version))
 end
 
--- Fails if the type of the key does not fit the command; it is checked once per key.
-local verified = {}
-local function verify(command, key)
-  if verified[key] then return end
-  call(command, key)
-  verified[key] = true
-end
+local changes, isLogVerified = {}, false
 
-local changes = {}
+-- Adds a change to the log. Fails if LOG is not a list.
 local function logChange(change)
-  verify('LLEN', LOG)
+  if not isLogVerified then
+    call('LLEN', LOG)
+    isLogVerified = true
+  end
   changes[#changes + 1] = change
 end
 

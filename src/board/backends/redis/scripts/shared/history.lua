@@ -21,5 +21,5 @@ local function trimHistory()
   if excess <= 0 then return end
   local removed, uuids = call('ZPOPMIN', ENDED, math.min(excess, MAX_TRIMMED)), {}
   for at = 1, #removed, 2 do uuids[#uuids + 1] = removed[at] end
-  callInParts('HDEL', HISTORY, uuids)
+  callInParts('HDEL', HISTORY, uuids, #uuids)
 end

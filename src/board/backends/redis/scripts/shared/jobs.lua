@@ -1,8 +1,26 @@
 -- Rows of jobs, and the resources and slots that their claims hold, after limits.lua.
 
+-- The rows (by ROWS), and whether there is a posting (by JOBS), of the jobs that steps of this script are about, as they were before the
+-- script. A job that is in neither table is read when a step needs it.
+local stored = { [ROWS] = {}, [JOBS] = {} }
+
+-- Returns the row of a job as a text; false if it has none.
+local function rowText(id)
+  local row = pending[ROWS][id]
+  if row == nil then row = stored[ROWS][id] end
+  if row == nil then row = call('HGET', ROWS, id) end
+  return row
+end
+
+-- Returns whether the job has a posting.
+local function hasPosting(id)
+  if pending[JOBS][id] == nil and stored[JOBS][id] ~= nil then return stored[JOBS][id] end
+  return has(JOBS, id)
+end
+
 -- Parses a row: revision, time of the post, time of the last write, the owner's id or nothing, and a + if resources or slots are granted.
 local function rowOf(id)
-  local row = get(ROWS, id)
+  local row = rowText(id)
   if not row then return end
   local revision, posted, written, owner, more = string.match(row, '^(%d+):(%d+):(%d+):([^+]*)(%+?)$')
   return { revision = tonumber(revision), posted = posted, written = written, owner = owner, more = more }

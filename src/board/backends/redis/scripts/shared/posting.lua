@@ -25,7 +25,7 @@ local function addJob(priority, posting, uuid, key, delay, others, window)
   local number = nextSequence()
   local id = 'job' .. whole(number)
   put(JOBS, id, posting)
-  putRow(id, { revision = 0, posted = now, written = now, owner = '', more = '' })
+  put(ROWS, id, '0:' .. nowText .. ':' .. nowText .. ':')
   placeInOrder(id, priority, number)
   rank(UUIDS, uuid .. ':' .. id, 0)
   if key then takeKey(key, id, uuid, window) end

@@ -1,9 +1,39 @@
 -- The steps of commit.lua, one function for each kind of step, after batches.lua. A step returns a list: true and its results,
 -- or false and the reason of the refusal.
 --
--- It uses owner, sequence and fence of commit.lua. A byte value is given by its index in ARGV.
+-- It uses owner, sequence and fence of commit.lua. A byte value is given by its index.
 
 local steps = {}
+
+-- Reads what the steps of a group begin with: the rows of their jobs, with one call. It also reads the postings of claims: to read a short
+-- posting costs less than a call that asks whether it exists.
+local readFor
+do
+
+local BY_ROW = { claim = true, consume = true, abandon = true, trash = true, discard = true, release = true }
+local MAX_POSTING_BYTES = 1024
+
+local function readAtOnce(key, ids, kept)
+  for from = 1, #ids, 1000 do
+    local part = { unpack(ids, from, math.min(from + 999, #ids)) }
+    local values = redis.pcall('HMGET', key, unpack(part))
+    -- The error of a key of another type belongs to the steps that need it.
+    if values.err then return end
+    for at, id in ipairs(part) do stored[key][id] = kept(values[at]) end
+  end
+end
+
+function readFor(group)
+  local ids, claimed = {}, {}
+  for _, step in ipairs(group) do
+    if BY_ROW[step[1]] then ids[#ids + 1] = step[2] end
+    if step[1] == 'claim' and sizeOf(step[5]) <= MAX_POSTING_BYTES then claimed[#claimed + 1] = step[2] end
+  end
+  readAtOnce(ROWS, ids, function(row) return row end)
+  readAtOnce(JOBS, claimed, function(posting) return posting ~= false end)
+end
+
+end
 
 local function removeJob(id, row, key, uuid)
   releaseResources(id, row)
@@ -19,7 +49,7 @@ end
 
 -- at: the time of the entry, or nothing for now.
 local function moveToTrash(id, entry, at)
-  put(TRASH, id, whole(at or now) .. ':' .. ARGV[entry])
+  put(TRASH, id, whole(at or now) .. ':' .. bytesAt(entry))
   rank(TRASHED, id, whole(version + #changes + 1))
   logChange('T' .. id)
 end
@@ -27,8 +57,8 @@ end
 -- Adds the end of a job, which was logged just now, to the history and to its batch, and releases the jobs that depend on it. request: for
 -- a job that has gone to the trash, the request that cancels the jobs that depend on it.
 local function noteEnd(id, uuid, record, keep, request)
-  if record then recordEnd(uuid, ARGV[record], keep) end
-  if isAnyWaiting() then endDependencies(id, request and ARGV[request]) end
+  if record then recordEnd(uuid, bytesAt(record), keep) end
+  if isAnyWaiting() then endDependencies(id, request and bytesAt(request)) end
   endMember(id, request ~= nil)
 end
 
@@ -40,7 +70,7 @@ function steps.post(priority, bytes, uuid, key, delay, others, batch, member, wi
   if why then return { false, 'batch', why, reason } end
   local holder, ended = holderOf(key)
   if holder then return { false, 'key', holder, ended } end
-  local answer = addJob(priority, ARGV[bytes], uuid, key, delay, others, window)
+  local answer = addJob(priority, bytesAt(bytes), uuid, key, delay, others, window)
   if batch then addMember(batch, uuid, answer[2]) end
   return answer
 end
@@ -51,8 +81,8 @@ function steps.replace(id, revision, priority, bytes, key, delay, window)
   if not row or not has(JOBS, id) then return { false, 'gone' } end
   local holder, uuid = jobOf(key)
   if row.owner ~= '' or row.revision ~= revision or holder ~= id or has(CANCELS, id) then return { false, 'taken' } end
-  put(JOBS, id, ARGV[bytes])
-  row.revision, row.written = revision + 1, now
+  put(JOBS, id, bytesAt(bytes))
+  row.revision, row.written = revision + 1, nowText
   putRow(id, row)
   moveInOrder(id, priority)
   takeKey(key, id, uuid, window)
@@ -83,27 +113,27 @@ end
 function steps.claim(id, revision, who, bytes, exclusive, shared, limits, isFirst)
   if paused then return { false, 'paused' } end
   local row = rowOf(id)
-  if not row or not has(JOBS, id) then return { false, 'gone' } end
+  if not row or not hasPosting(id) then return { false, 'gone' } end
   if row.owner ~= '' or row.revision ~= revision then return { false, 'taken' } end
   if isWaiting(id) and (isFirst or not has(CANCELS, id)) then return { false, 'waits' } end
   -- Above 2^53 two claims could get the same fence.
   if fence >= 2 ^ 53 - 1 then return { false, 'fences', BOARD } end
   local name = exclusive and firstBlocked(exclusive, shared)
   if name then return { false, 'resource', name } end
-  local refusal, slots, arrivals, rates = nil, {}, {}, {}
+  local refusal, slots, arrivals, rates
   if limits then refusal, slots, arrivals, rates = examineLimits(limits) end
   if refusal then return refusal end
   for _, wanted in ipairs(exclusive or {}) do put(EXCLUSIVE, wanted, id) end
   for _, wanted in ipairs(shared or {}) do setShareCount(wanted, shareCount(wanted) + 1) end
-  takeLimits(slots, arrivals, rates)
-  if exclusive or #slots > 0 then
-    put(GRANTED, id, pack({ exclusive or {}, shared or {}, slots }))
+  if slots then takeLimits(slots, arrivals, rates) end
+  if exclusive or (slots and #slots > 0) then
+    put(GRANTED, id, pack({ exclusive or {}, shared or {}, slots or {} }))
     row.more = '+'
   end
   endDelay(id)
-  put(JOBS, id, ARGV[bytes])
+  put(JOBS, id, bytesAt(bytes))
   put(HELD, id, owner .. ':' .. who)
-  row.revision, row.written, row.owner = revision + 1, now, owner
+  row.revision, row.written, row.owner = revision + 1, nowText, owner
   putRow(id, row)
   fence = math.max(math.floor(fence) + 1, micros)
   logChange('C' .. id)
@@ -132,8 +162,8 @@ end
 -- Gives a claimed job back with the given posting.
 local function giveBack(id, row, revision, bytes, delay)
   releaseClaim(id, row)
-  put(JOBS, id, ARGV[bytes])
-  row.revision, row.written = revision + 1, now
+  put(JOBS, id, bytesAt(bytes))
+  row.revision, row.written = revision + 1, nowText
   putRow(id, row)
   -- A cancelled job is due at once.
   if delay and not has(CANCELS, id) then beginDelay(id, whole(now + delay)) end
@@ -177,7 +207,7 @@ end
 
 function steps.cancel(id, request)
   if not has(ROWS, id) then return { false } end
-  cancelJob(id, ARGV[request])
+  cancelJob(id, bytesAt(request))
   return { true }
 end
 
@@ -204,7 +234,7 @@ function steps.restore(id, priority, bytes, uuid, key, others, batch, window)
   if holder and ended ~= id then return { false, 'key' } end
   if batch and isRestoredTwice(batch, uuid, id) then return { false, 'duplicate' } end
   removeFromTrash(id)
-  local answer = addJob(priority, ARGV[bytes], uuid, key, nil, others, window)
+  local answer = addJob(priority, bytesAt(bytes), uuid, key, nil, others, window)
   if batch then restoreMember(batch, uuid, id, answer[2]) end
   return answer
 end
@@ -218,7 +248,7 @@ end
 function steps.register(field, instance, bytes)
   local current = get(ENTITIES, field)
   if current and string.match(current, '^[^:]*:([^:]*):') ~= instance then return { false } end
-  put(ENTITIES, field, owner .. ':' .. instance .. ':' .. ARGV[bytes])
+  put(ENTITIES, field, owner .. ':' .. instance .. ':' .. bytesAt(bytes))
   return { true }
 end
 
@@ -236,7 +266,7 @@ function steps.repair(id)
     logChange('D' .. id)
     noteEnd(id)
   elseif posting and not row then
-    putRow(id, { revision = 0, posted = now, written = now, owner = '', more = '' })
+    putRow(id, { revision = 0, posted = nowText, written = nowText, owner = '', more = '' })
     -- The claim order uses the time in the id, as for a normal post.
     local number = tonumber(string.match(id, '^job(%d+)$') or '')
     -- A number with too many digits would get a score that no client can read.
@@ -254,6 +284,9 @@ end
 
 -- The names of the records that this group of steps has changed.
 local changedRecords = {}
+
+-- The functions that only the step `write` uses are in a block: a script may have at most 200 local variables outside of blocks.
+do
 
 -- Returns the next revision of a record. It is at least the clock, so that a server that has lost data assigns none twice.
 local recordRevision
@@ -314,7 +347,7 @@ function steps.write(names, revisions, lengths, posts, bytes)
   posts = postsIn(posts)
   local refused = firstRefused(posts)
   if refused then return refused end
-  local values, from = ARGV[bytes], 1
+  local values, from = bytesAt(bytes), 1
   local function take(length)
     from = from + length
     return string.sub(values, from - length, from - 1)
@@ -336,4 +369,6 @@ function steps.write(names, revisions, lengths, posts, bytes)
   limitsChanged(names)
   for _, name in ipairs(names) do changedRecords[#changedRecords + 1] = name end
   return { true, newRevisions, ids }
+end
+
 end

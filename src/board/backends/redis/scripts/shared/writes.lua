@@ -2,15 +2,24 @@
 -- fields is much cheaper than one call for each field. Until then, reads look here first. The value false marks a field or
 -- member that is removed.
 
-local pending = {
-  [BOARD] = {}, [JOBS] = {}, [ROWS] = {}, [HELD] = {}, [GRANTED] = {}, [EXCLUSIVE] = {}, [SHARED] = {}, [TAKEN] = {},
-  [CANCELS] = {}, [TRASH] = {}, [ENTITIES] = {}, [RECORDS] = {}, [SLOTS] = {}, [WAITS] = {}, [ENDING] = {}, [HISTORY] = {},
-  [BATCHES] = {}, [MEMBERS] = {}, [INTERVALS] = {},
-}
-local scored = {
-  [ORDER] = {}, [RESTING] = {}, [UUIDS] = {}, [TRASHED] = {}, [RATES] = {}, [DEPENDENTS] = {}, [ENDED] = {},
-  [BATCH_JOBS] = {}, [BATCH_ORDER] = {}, [ENDED_BATCHES] = {}, [WINDOWS] = {},
-}
+local pending, scored
+do
+
+-- Returns a table that has a table for each key; it is made at the first use of the key. Fails if the type of the key does not fit.
+local function byKey(command)
+  return setmetatable({}, {
+    __index = function(tables, key)
+      call(command, key)
+      local values = {}
+      tables[key] = values
+      return values
+    end,
+  })
+end
+
+pending, scored = byKey('HLEN'), byKey('ZCARD')
+
+end
 
 -- For each change since the last mark: the table, the name in it, and the former value.
 local journal, noted = {}, 0
@@ -37,15 +46,9 @@ local function errorText(thrown)
   return text
 end
 
-local function put(key, field, value)
-  verify('HLEN', key)
-  note(pending[key], field, value)
-end
+local function put(key, field, value) note(pending[key], field, value) end
 
-local function rank(key, member, score)
-  verify('ZCARD', key)
-  note(scored[key], member, score)
-end
+local function rank(key, member, score) note(scored[key], member, score) end
 
 local function get(key, field)
   local value = pending[key][field]
@@ -72,36 +75,38 @@ local function all(key)
   return found
 end
 
-local function callInParts(command, key, list)
-  for from = 1, #list, 2000 do call(command, key, unpack(list, from, math.min(from + 1999, #list))) end
+local function callInParts(command, key, list, count)
+  for from = 1, count, 2000 do call(command, key, unpack(list, from, math.min(from + 1999, count))) end
 end
 
 -- Sends all collected writes.
 local function flushWrites()
   for key, fields in pairs(pending) do
-    local set, removed = {}, {}
+    local set, length, removed, count = {}, 0, {}, 0
     for field, value in pairs(fields) do
       if value then
-        set[#set + 1] = field
-        set[#set + 1] = value
+        set[length + 1], set[length + 2] = field, value
+        length = length + 2
       else
-        removed[#removed + 1] = field
+        count = count + 1
+        removed[count] = field
       end
     end
-    callInParts('HSET', key, set)
-    callInParts('HDEL', key, removed)
+    callInParts('HSET', key, set, length)
+    callInParts('HDEL', key, removed, count)
   end
   for key, members in pairs(scored) do
-    local set, removed = {}, {}
+    local set, length, removed, count = {}, 0, {}, 0
     for member, score in pairs(members) do
       if score then
-        set[#set + 1] = score
-        set[#set + 1] = member
+        set[length + 1], set[length + 2] = score, member
+        length = length + 2
       else
-        removed[#removed + 1] = member
+        count = count + 1
+        removed[count] = member
       end
     end
-    callInParts('ZADD', key, set)
-    callInParts('ZREM', key, removed)
+    callInParts('ZADD', key, set, length)
+    callInParts('ZREM', key, removed, count)
   end
 end

@@ -1,0 +1,120 @@
+/**
+ * A board on Postgres alone, and beside a transaction that was forgotten: while a REPEATABLE READ transaction is open, no row that is deleted or replaced
+ * after its snapshot can be removed. Rounds of jobs (post, claim, consume) on one board, with one process that posts and another that works: first alone,
+ * then beside the open transaction as many jobs as 800 a second are in 15 minutes, then alone again. The speed beside it is that of the last quarter of the
+ * rounds, when most dead rows are there.
+ */
+import { cpus, loadavg } from 'node:os'
+import { join } from 'node:path'
+import pg from 'pg'
+import { ROOT } from '../support/build.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { times } from './brief.ts'
+import { printGoals } from './goals.ts'
+import { startPart } from './part.ts'
+import { processorTime } from './processor-time.ts'
+import { median, spread } from './spread.ts'
+
+const CHILD = join(ROOT, 'test/bench/board-child.ts')
+const JOBS_PER_ROUND = times(40_000, 500)
+/** Of each of the two times alone; a first round that does not count comes before. */
+const ROUNDS_ALONE = times(4, 1)
+const ROUNDS_BESIDE = times(18, 4)
+
+interface Round {
+  readonly perSecond: number
+  /** Microseconds of processor time for each job; of the server, undefined where it cannot be seen. */
+  readonly clients: number
+  readonly server: number | undefined
+  /** Milliseconds in which the worker's view of the board was opened. */
+  readonly openedInMs: number
+}
+
+export default async function idleTransaction(): Promise<void> {
+  await using server = await startPostgres()
+  console.log(`Node ${process.version}, ${cpus().length} processors, load ${loadavg()[0]?.toFixed(1)} at the start`)
+  console.log(`Postgres ${server.version}, fsync; rounds of ${JOBS_PER_ROUND} jobs on one board`)
+  const uri = `${server.uri}?board=idle`
+  const rounds = async (count: number) => {
+    const done: Round[] = []
+    for (let n = 0; n < count; n += 1) done.push(await round(uri, server.pid))
+    return done
+  }
+  await rounds(1)
+  const alone = await rounds(ROUNDS_ALONE)
+  const stranger = new pg.Client({ connectionString: server.uri })
+  await stranger.connect()
+  await stranger.query('BEGIN ISOLATION LEVEL REPEATABLE READ')
+  await stranger.query('SELECT count(*) FROM pg_class')
+  const beside = await rounds(ROUNDS_BESIDE)
+  const dead = await readDeadRows(stranger)
+  await stranger.query('COMMIT')
+  await stranger.query('VACUUM')
+  await stranger.end()
+  alone.push(...(await rounds(ROUNDS_ALONE)))
+  const last = beside.slice(-Math.ceil(beside.length / 4))
+  for (const [what, some] of [
+    ['alone', alone],
+    ['beside the open transaction', beside],
+    ['the last of these', last],
+  ] as const)
+    printRounds(what, some)
+  const jobs = ROUNDS_BESIDE * JOBS_PER_ROUND
+  console.log(`\ndead rows after ${jobs} jobs beside the transaction, by the server's count`)
+  for (const { table, rows, megabytes } of dead)
+    console.log(
+      `  ${table.padEnd(16)} ${String(rows).padStart(9)}  ${(rows / jobs).toFixed(3)} a job, ${megabytes} MB with indexes`,
+    )
+  const speed = (some: readonly Round[]) => median(some.map(({ perSecond }) => perSecond))
+  printGoals([
+    {
+      what: `life cycles per second beside a transaction that was idle for ${jobs} jobs, times alone:`,
+      value: speed(last) / speed(alone),
+      goal: { atLeast: 0.95 },
+    },
+  ])
+}
+
+async function round(uri: string, pid: number | undefined): Promise<Round> {
+  const opening = performance.now()
+  await using worker = await startPart(CHILD, ['consume', uri, String(JOBS_PER_ROUND)])
+  const openedInMs = performance.now() - opening
+  await using poster = await startPart(CHILD, ['produce', uri, String(JOBS_PER_ROUND)])
+  const before = await usedBy(pid)
+  const begin = performance.now()
+  const [consumed, produced] = await Promise.all([worker.go(), poster.go()])
+  const perSecond = (JOBS_PER_ROUND * 1_000) / (consumed.at - begin)
+  const after = await usedBy(pid)
+  const server = before === undefined || after === undefined ? undefined : ((after - before) * 1_000) / JOBS_PER_ROUND
+  return { perSecond, clients: (consumed.cpu + produced.cpu) / JOBS_PER_ROUND, server, openedInMs }
+}
+
+function usedBy(pid: number | undefined): Promise<number | undefined> {
+  return pid === undefined ? Promise.resolve(undefined) : processorTime(pid)
+}
+
+function printRounds(what: string, rounds: readonly Round[]): void {
+  const figures = (of: (round: Round) => number | undefined, digits = 0) =>
+    spread(
+      rounds.map((each) => of(each) ?? Number.NaN),
+      digits,
+    )
+  console.log(`\n${what}: ${rounds.map(({ perSecond }) => perSecond.toFixed(0)).join(', ')} life cycles per second`)
+  console.log(
+    `  processor time of a job: clients ${figures(({ clients }) => clients)} µs, server ${figures(({ server }) => server)} µs`,
+  )
+  console.log(`  the worker's process and view were opened in ${figures(({ openedInMs }) => openedInMs)} ms`)
+}
+
+async function readDeadRows(
+  client: pg.Client,
+): Promise<{ readonly table: string; readonly rows: number; readonly megabytes: number }[]> {
+  const { rows } = await client.query<{ relname: string; dead: string; bytes: string }>(
+    `SELECT relname, n_dead_tup AS dead, pg_total_relation_size(relid) AS bytes FROM pg_stat_user_tables WHERE n_dead_tup > 0 ORDER BY 2 DESC`,
+  )
+  return rows.map(({ relname, dead, bytes }) => ({
+    table: relname,
+    rows: Number(dead),
+    megabytes: Math.round(Number(bytes) / 2 ** 20),
+  }))
+}
