@@ -8,7 +8,7 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import pg from 'pg'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect } from 'vitest'
 import {
   type Conductor,
   type ConductorEvents,
@@ -21,6 +21,7 @@ import {
 import { compiled } from '../../support/compiled.ts'
 import { createDatabase, type PostgresDatabase } from '../../support/postgres-database.ts'
 import { startProxy } from '../../support/proxy.ts'
+import { usual as test, variant } from '../../variant.ts'
 import { twoSteps } from './recorded-flow.ts'
 
 let server: PostgresDatabase
@@ -113,7 +114,7 @@ test('in one schema the end of the flow and the settlement of the job are one tr
   expect(executed).toEqual(['one 1', 'two 1'])
 })
 
-test('in another schema, or another database, the flow ends first and the job is settled then', async () => {
+variant('in another schema, or another database, the flow ends first and the job is settled then', async () => {
   const { flow } = counted()
   const logbooks = `${schema}_l`
   await using board = await openBoard(place(''))
@@ -196,7 +197,7 @@ test('a flow that a newer run has acquired is neither ended nor is its job settl
   expect(executed.filter((each) => each.startsWith('two'))).toHaveLength(4)
 })
 
-test('a flow whose logbook is removed during the last step begins anew', async () => {
+variant('a flow whose logbook is removed during the last step begins anew', async () => {
   await using persistence = await openPersistence(place(''))
   await using board = await openBoard(place(''))
   const { executed, flow } = counted(async (uuid, run) => run > 1 || persistence.destroyBook(uuid))
@@ -207,22 +208,25 @@ test('a flow whose logbook is removed during the last step begins anew', async (
   expect(await flowOf(persistence, job.uuid)).toMatchObject({ state: 'SUCCESS', run: 2 })
 })
 
-test('a database without the function for both records the end and settles the job one after the other', async () => {
-  await using persistence = await openPersistence(place(''))
-  await using board = await openBoard(place(''))
-  const { executed, flow } = counted(async () => {
-    const { rows } = await client.query(`SELECT oid::regprocedure AS name FROM pg_proc
+variant(
+  'a database without the function for both records the end and settles the job one after the other',
+  async () => {
+    await using persistence = await openPersistence(place(''))
+    await using board = await openBoard(place(''))
+    const { executed, flow } = counted(async () => {
+      const { rows } = await client.query(`SELECT oid::regprocedure AS name FROM pg_proc
       WHERE proname = 'settle_recorded' AND pronamespace = '${schema}'::regnamespace`)
-    await client.query(`DROP FUNCTION ${rows[0].name}`)
-  })
-  const job = await board.post(flow, {})
-  await using conductor = await startConductor({ board, persistence, flows: [flow] })
-  const settled = nextSettled(conductor)
-  expect(await settled).toMatchObject({ settled: 'consumed' })
-  expect(await isOneTransaction()).toBe(false)
-  expect(await flowOf(persistence, job.uuid)).toMatchObject({ state: 'SUCCESS', run: 1 })
-  expect(executed).toEqual(['one 1', 'two 1'])
-})
+      await client.query(`DROP FUNCTION ${rows[0].name}`)
+    })
+    const job = await board.post(flow, {})
+    await using conductor = await startConductor({ board, persistence, flows: [flow] })
+    const settled = nextSettled(conductor)
+    expect(await settled).toMatchObject({ settled: 'consumed' })
+    expect(await isOneTransaction()).toBe(false)
+    expect(await flowOf(persistence, job.uuid)).toMatchObject({ state: 'SUCCESS', run: 1 })
+    expect(executed).toEqual(['one 1', 'two 1'])
+  },
+)
 
 test.each([
   ['was done', 'swallow-replies'],
@@ -255,7 +259,7 @@ test.each([
   },
 )
 
-test.each([
+variant.each([
   ['just before the transaction, the next owner does the last step again', 'drop-requests', ['two 2']],
   ['just after it, nothing is left to do', 'swallow-replies', []],
 ] as const)('when the process is killed %s', async (_what, mode, again) => {

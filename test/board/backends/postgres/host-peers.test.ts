@@ -151,7 +151,7 @@ describe('a job stays with its owner', () => {
     expect(owner.lines).not.toContain('lost job')
   })
 
-  test('while its connection is cut on the side of the server, and the owner does not know it', async () => {
+  variant('while its connection is cut on the side of the server, and the owner does not know it', async () => {
     await using setup = await openSetup()
     await using proxy = await startProxy({ port: server.port })
     const { place, other } = setup
@@ -174,7 +174,7 @@ describe('a job stays with its owner', () => {
     expect((await claiming)[0].job.name).toBe('job')
   })
 
-  test('while its process is on another host, also if it has ended', async () => {
+  variant('while its process is on another host, also if it has ended', async () => {
     await using setup = await openSetup()
     const { place, other } = setup
     await other.post('flow', {}, { name: 'job' })

@@ -2,14 +2,14 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { parseUri } from '../../../../src/core/uri.ts'
 import { PostgresConnection, parsePostgresLocation } from '../../../../src/postgres/index.ts'
-import { type PostgresServer, startPostgres } from '../../../support/postgres.ts'
+import { createDatabase, type PostgresDatabase } from '../../../support/postgres-database.ts'
 import { type PostgresPlace, postgresPlaceOn } from './boards.ts'
 import { countDeadlocks, openTransaction, untilWaiting } from './server-side.ts'
 
-let server: PostgresServer
+let server: PostgresDatabase
 
 beforeAll(async () => {
-  server = await startPostgres({ config: { fsync: 'off', autovacuum: 'off' } })
+  server = await createDatabase()
 })
 
 afterAll(() => server.stop())

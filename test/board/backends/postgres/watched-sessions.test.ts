@@ -1,10 +1,11 @@
 /** Which sessions a heartbeat reads, and that each session that is over is found, at the moment when its time has passed. */
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished } from 'vitest'
 import { sessionLockClass } from '../../../../src/board/backends/postgres/store/schema.ts'
 import { parseUri } from '../../../../src/core/uri.ts'
 import { PostgresConnection, parsePostgresLocation } from '../../../../src/postgres/index.ts'
 import { startNode } from '../../../support/node-process.ts'
 import { createDatabase, type PostgresDatabase } from '../../../support/postgres-database.ts'
+import { usual as test, variant } from '../../../variant.ts'
 import { type PostgresPlace, postgresPlaceOn } from './boards.ts'
 
 const OWNER = new URL('./owner-child.ts', import.meta.url)
@@ -107,21 +108,24 @@ test('a heartbeat does not give the lock of its session to another role that wai
   await stranger.close()
 })
 
-test('a waiting process finds that the session of another host is over when its time has passed, not at the next third of its own time', async () => {
-  await using place = await postgresPlaceOn(server.uri)
-  await using poster = await place.open()
-  await poster.post('flow', {}, { name: 'job' })
-  await poster.close()
-  await using owner = await startNode(OWNER, [`${place.uri}&sessionTimeout=3s`])
-  await owner.says('claimed job')
-  await place.query("UPDATE @.sessions SET host = 'elsewhere' WHERE who = 'owner'")
-  await using other = await place.openAt(server.port, { who: 'other', parameters: '&sessionTimeout=1h' })
-  const claiming = other.claimNext()
-  owner.signal('SIGKILL')
-  const [claim] = await claiming
-  expect(claim.job.name).toBe('job')
-  await claim.consume()
-})
+variant(
+  'a waiting process finds that the session of another host is over when its time has passed, not at the next third of its own time',
+  async () => {
+    await using place = await postgresPlaceOn(server.uri)
+    await using poster = await place.open()
+    await poster.post('flow', {}, { name: 'job' })
+    await poster.close()
+    await using owner = await startNode(OWNER, [`${place.uri}&sessionTimeout=3s`])
+    await owner.says('claimed job')
+    await place.query("UPDATE @.sessions SET host = 'elsewhere' WHERE who = 'owner'")
+    await using other = await place.openAt(server.port, { who: 'other', parameters: '&sessionTimeout=1h' })
+    const claiming = other.claimNext()
+    owner.signal('SIGKILL')
+    const [claim] = await claiming
+    expect(claim.job.name).toBe('job')
+    await claim.consume()
+  },
+)
 
 function openConnection(): Promise<PostgresConnection> {
   return PostgresConnection.open(parsePostgresLocation(parseUri(server.uri, 'board')))
