@@ -1,8 +1,8 @@
 /**
  * A board on Postgres alone, and beside a transaction that was forgotten: while a REPEATABLE READ transaction is open, no row that is deleted or replaced
  * after its snapshot can be removed. Rounds of jobs (post, claim, consume) on one board, with one process that posts and another that works: first alone,
- * then beside the open transaction as many jobs as 800 a second are in 15 minutes, then alone again. The speed beside it is that of the last quarter of the
- * rounds, when most dead rows are there.
+ * then beside the open transaction as many jobs as 800 a second are in 15 minutes, then alone again. The speed beside the transaction is measured in the last
+ * quarter of the rounds, when most dead rows are there.
  */
 import { cpus, loadavg } from 'node:os'
 import { join } from 'node:path'

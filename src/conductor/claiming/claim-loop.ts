@@ -215,7 +215,7 @@ export class ClaimLoop {
     try {
       return await work(this.#lookSignal.signal)
     } catch (error) {
-      // A call that ended with a Timeout goes on until its signal fires: it would claim jobs that nobody runs.
+      // The work of a call that ended with a Timeout goes on until its signal fires: without the abort it would claim jobs, and no caller would run them.
       this.#lookSignal.abort(RECHECK)
       if (error === RECHECK && !signal.aborted) return undefined
       throw error

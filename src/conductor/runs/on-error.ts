@@ -56,7 +56,7 @@ export interface AskOptions {
 /** The function that changes a verdict about a failure. */
 export type VerdictChange = (verdict: Verdict) => Verdict
 
-/** Changes nothing: there is no failure, or nobody is asked. */
+/** Returns the verdict unchanged: there is no failure, or no handler. */
 export const UNCHANGED: VerdictChange = (verdict) => verdict
 
 /** Asks the handler about a verdict with a failure, and returns what its answer changes. Never rejects. */

@@ -4,7 +4,6 @@ import {
   countTransactions,
   NotificationFlag,
 } from '../../../../src/board/backends/postgres/connection/notification-flag.ts'
-import type { PostgresConnection } from '../../../../src/postgres/index.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
@@ -22,7 +21,7 @@ function openFlag() {
     requests.push(values[1] === true ? 'set' : 'clear')
     return { rows: [] }
   }
-  const source = { connection: { query } as unknown as PostgresConnection, session: 1 }
+  const source = { connection: { query }, session: 1 }
   const flag = new NotificationFlag({ schema: 'jobboard', period: PERIOD_MS })
   const poll = async (polled = NONE) => {
     vi.advanceTimersByTime(10)
@@ -49,7 +48,7 @@ test('a session is notified as soon as no transaction is open that may not notif
   await flag.set(source)
   flag.onRead()
   expect(flag.isNotified).toBe(false)
-  // Another one that began later has seen the flag.
+  // A transaction that began later has seen the flag.
   server.open = ['8', '9']
   await poll()
   expect(flag.isNotified).toBe(false)

@@ -38,7 +38,7 @@ export function encodePost(request: PostRequest): EncodedPost {
   return { request, bytes: encodePosting(request.posting, { encoding: 'msgpack', limit: MAX_POSTING_BYTES }) }
 }
 
-/** Returns the arguments of the function `post` after the board. A list of which no job has an element is empty, as the function expects. */
+/** Returns the arguments of the function `post` after the board. The list of a feature is empty if no job uses the feature, as the function expects. */
 export function toPostParameters(items: readonly EncodedPost[]): unknown[] {
   const postings = items.map(({ request }) => request.posting)
   return [

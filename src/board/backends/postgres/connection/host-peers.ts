@@ -1,5 +1,5 @@
 /**
- * Finds out that another process of this host has ended, and takes over its session at once: nobody has to wait for its TTL.
+ * Finds out that another process of this host has ended, and takes over its session at once, before its TTL has passed.
  *
  * A broken connection and a free lock prove nothing about the owner of the session: a proxy may have cut the connection on one side, and the owner may
  * attach its session to another connection within its lease. The missing socket of its process is a proof (`process-socket.ts`). A session whose process
@@ -7,8 +7,8 @@
  *
  * | when this process looks for ended processes | why |
  * |---|---|
- * | half a second after the session began | because it may have been started in the place of one that was killed |
- * | half a second after a connection to another process broke, or when there is a connection to the server again | because that process may have been killed |
+ * | half a second after its session began | it may have been started in the place of a process that was killed |
+ * | half a second after a connection to another process broke, or later, when there is a connection to the server again | the other process may have been killed |
  *
  * Each process keeps connections to two other processes: their sessions come directly before its own. So no process looks periodically. The isolated tasks
  * of a killed process end within the half second, too.
@@ -40,7 +40,7 @@ export class HostPeers {
     this.#cleanUp = cleanUp
   }
 
-  /** Opens the socket of this process, or returns the one that is open. Its name belongs into the row of the session. */
+  /** Opens the socket of this process, or returns the one that is open. The row of the session contains the name of the socket. */
   openSocket(): Promise<ProcessSocket | undefined> {
     this.#socket ??= ProcessSocket.open(() => this.lookSoon())
     return this.#socket

@@ -38,7 +38,7 @@ const BRIEF_MS = 10_000
 
 /** The connection to which a session is attached. */
 export interface FlagSource {
-  readonly connection: PostgresConnection
+  readonly connection: Pick<PostgresConnection, 'query'>
   /** The number of the session. */
   readonly session: number
 }

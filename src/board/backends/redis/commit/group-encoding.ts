@@ -34,7 +34,7 @@ export function encodeSteps(steps: readonly ScriptStep[]): readonly Buffer[] {
   return [encodeWords(words), encodeWords(ends), Buffer.concat(values, end)]
 }
 
-/** Returns the arguments without the missing ones at the end, of which a plain job has many: the script would read each of them. */
+/** Returns the arguments without the missing ones at the end. A plain job has many missing arguments, and the script would read each of them. */
 function withoutMissing(all: StepArguments): readonly StepArguments[number][] {
   const last = all.findLastIndex((word) => word !== null)
   return last === all.length - 1 ? all : all.slice(0, last + 1)
