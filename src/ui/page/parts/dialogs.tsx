@@ -1,7 +1,7 @@
 /** The dialogs: the question before an action, and the list of keyboard shortcuts. */
 import { signal } from '@preact/signals'
 import type { ComponentChildren, JSX, TargetedSubmitEvent } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { asked, type Field, messages, unsay } from '../state/asking.ts'
 import { clip, visible } from '../state/format.ts'
 import { PAGES, type Page } from '../state/router.ts'
@@ -20,7 +20,7 @@ interface DialogProps {
 /** A modal dialog of the browser: it keeps the focus inside, closes with Escape, and returns the focus. */
 function Dialog({ title, onClose, children }: DialogProps): JSX.Element {
   const element = useRef<HTMLDialogElement>(null)
-  useEffect(() => {
+  useLayoutEffect(() => {
     const dialog = element.current
     dialog?.showModal()
     return () => {

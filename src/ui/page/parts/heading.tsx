@@ -1,6 +1,6 @@
 /** The heading of a page: it has the focus after a change of pages, and names the tab. */
 import type { ComponentChildren, JSX } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { clip, visible } from '../state/format.ts'
 import { place } from '../state/router.ts'
 import { texts } from '../texts.ts'
@@ -23,7 +23,8 @@ export function Heading({ title, children, actions }: HeadingProps): JSX.Element
   useEffect(() => {
     document.title = texts.title(shown, board)
   }, [shown, board])
-  useEffect(() => {
+  // Before the next frame: later it would take the focus from the search box, where a fast reader types already.
+  useLayoutEffect(() => {
     if (!isFirst) element.current?.focus({ preventScroll: true })
     isFirst = false
   }, [page, id, board])

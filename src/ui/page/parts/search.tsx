@@ -1,6 +1,6 @@
 /** The search box, its help, and the progress of a search. */
 import type { JSX, TargetedSubmitEvent } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
+import { useLayoutEffect, useRef } from 'preact/hooks'
 import { formatNumber } from '../state/format.ts'
 import { type Listing, mayHaveMore } from '../state/list.ts'
 import { setQuery } from '../state/router.ts'
@@ -18,8 +18,9 @@ export interface SearchProps {
 
 export function Search({ label, query, choices = [] }: SearchProps): JSX.Element {
   const box = useRef<HTMLInputElement>(null)
-  // The address can change while the box is there: by the back button, and by links.
-  useEffect(() => {
+  // The address can change while the box is there: by the back button, and by links. An effect after the next frame
+  // would delete what a fast reader has typed by then.
+  useLayoutEffect(() => {
     if (box.current !== null) box.current.value = query
   }, [query])
   const [suggestions, suggest] = useSuggestions()
