@@ -25,8 +25,9 @@ export const ALONE = [
   'test/flow/patterns/linear.test.ts',
 ]
 
-/** Matches the files that take longest. */
-const LONGEST = /\/(contract|window-contract|package|stored-bytes)\.test\.ts$|\/test\/(chaos|examples\/archive)\//
+/** Matches the files that take longest, and small files that mostly wait: the runner begins small files last. */
+const LONGEST =
+  /\/(contract|window-contract|package|stored-bytes|slow-clients|snippets|examples)\.test\.ts$|\/test\/(chaos|examples\/archive)\//
 
 /**
  * Spreads the longest files over the first third of a run. Were one of them the last, the other workers would be idle meanwhile; were all of them the
