@@ -133,20 +133,18 @@ describe.skipIf(!hasBrowser)('on the page', () => {
 
   test('what is typed as soon as the box is there stays in it', async () => {
     const page = await open('overview')
-    await page.evaluate(() => {
-      new MutationObserver((_, observer) => {
-        const box = document.getElementById('search')
-        if (!(box instanceof HTMLInputElement)) return
-        observer.disconnect()
-        box.focus()
-        box.value = 'name:early'
-      }).observe(document.body, { childList: true, subtree: true })
-    })
+    await page.evaluate(`new MutationObserver((_, observer) => {
+      const box = document.getElementById('search')
+      if (box === null) return
+      observer.disconnect()
+      box.focus()
+      box.value = 'name:early'
+    }).observe(document.body, { childList: true, subtree: true })`)
     await page.keyboard.press('g')
     await page.keyboard.press('j')
     await row(page, 'running').waitFor()
     // The effects of the first frame have run.
-    await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done))))
+    await page.evaluate('new Promise((done) => requestAnimationFrame(() => setTimeout(done)))')
     expect(await box(page).inputValue()).toBe('name:early')
     expect(await page.locator(':focus').getAttribute('id')).toBe('search')
   })

@@ -9,6 +9,7 @@
  * |---|---|---|
  * | viewing | the budget is spent, and no job in the view is due and accepted | polling |
  * | polling | a look finds a job that is due and accepted | viewing, until a job was claimed or the board was read to its end |
+ * | viewing | a job was claimed | viewing, for 10 s or until the board was read to its end |
  * | polling | a look fails | viewing, for 5 s without a connection, else for a minute |
  * | polling | its time is over; a new caller; a claim of another caller | viewing |
  *
@@ -39,6 +40,8 @@ import { IdlePoll } from './idle-poll.ts'
  * `accept` function that would accept a job by now is asked again.
  */
 const POLL_MS = { least: 15_000, most: 600_000, perRejected: 4 } as const
+/** The time after a claim in which the view is read to its end before the next polling: a process that drains a long board would stop for seconds. */
+const READ_ON_MS = 10_000
 /** The time without polling after a look has failed: without a connection, and for another reason. */
 const NO_POLLING_MS = { notConnected: 5_000, failed: 60_000 } as const
 
@@ -97,8 +100,11 @@ export class WaitingView {
   readonly #budget = new ChangeBudget()
   readonly #callers = new Set<Waiter>()
   #polling: Polling | undefined
-  /** Whether the view must be read to its end before the next polling, because a look has found a job, which may be behind the window. */
-  #mustReadToEnd = false
+  /**
+   * The time before which the view must be read to its end before the next polling, in milliseconds on the monotonic clock. After a claim, the next section
+   * of the view may have a job for this process, too. After a look has found a job, that job may be behind the window.
+   */
+  #readOnBefore = 0
   /** The time before which no polling begins, in milliseconds on the monotonic clock. */
   #noPollingBefore = 0
   readonly #recurring = new RecurringError()
@@ -144,7 +150,7 @@ export class WaitingView {
   /** Notes that a job was claimed: this process has work on this board. */
   noteClaimed(): void {
     this.#budget.fill(this.#options.view.received)
-    this.#mustReadToEnd = false
+    this.#readOnBefore = monotonic() + READ_ON_MS
     this.#stopPolling()
   }
 
@@ -174,8 +180,8 @@ export class WaitingView {
     if (view.holds > this.#callersThatMayPoll.filter(({ hold }) => hold).length) return false
     if (this.#polling) return true
     if (!this.#budget.isSpent || !view.isCurrent || monotonic() < this.#noPollingBefore) return false
-    if (this.#mustReadToEnd && !view.extent.isReadToEnd) return false
-    this.#mustReadToEnd = false
+    if (monotonic() < this.#readOnBefore && !view.extent.isReadToEnd) return false
+    this.#readOnBefore = 0
     if (!this.#hasDueAcceptedJob()) return true
     // The check visits all jobs: with a full budget it is not made again at the next change.
     this.#budget.fill(view.received)
@@ -246,7 +252,7 @@ export class WaitingView {
       const isFound = await rejectOnAbort(poll.findJob({ end: monotonic() + pollMs, signal }), signal)
       this.#recurring.clear()
       if (!isFound) return
-      this.#mustReadToEnd = true
+      this.#readOnBefore = Number.POSITIVE_INFINITY
       this.#budget.fill(view.received)
     } catch (thrown) {
       if (signal.aborted) return

@@ -2,11 +2,17 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { afterAll, beforeAll, expect, vi } from 'vitest'
-import type { JobBoard, PostOptions } from '../../../../src/board/index.ts'
+import { JobBoard } from '../../../../src/board/api/job-board.ts'
+import { redisBackend } from '../../../../src/board/backends/redis/index.ts'
+import type { PostOptions } from '../../../../src/board/index.ts'
+import { boardInternals } from '../../../../src/board/internal.ts'
+import { createDeferred } from '../../../../src/core/async/abort.ts'
+import { parseUri } from '../../../../src/core/uri.ts'
 import { type RedisServer, startRedis } from '../../../support/redis.ts'
 import { usual as test, variant } from '../../../variant.ts'
 import { nextEvent } from '../../events.ts'
 import { all, refresh } from '../../jobs.ts'
+import { overrideRole } from '../../override-role.ts'
 import { type RedisPlace, redisPlace } from './places.ts'
 
 let server: RedisServer
@@ -40,6 +46,44 @@ test('many jobs that rest at the head do not hide those behind, also from a boar
   }
   await refresh(board)
   expect([await board.countJobs(), (await all(board.jobs())).length]).toEqual([30, 30])
+})
+
+test('a caller that drains a busy board reads it to its end before it polls', async () => {
+  await using there = await place()
+  await using busy = await there.open()
+  await post(busy, ['mine'])
+  await post(busy, numbered('other', 9))
+  await post(busy, ['mine'])
+  const backend = await redisBackend(parseUri(there.uri, 'board'), {})
+  await using draining = new JobBoard(backend, { who: 'draining' })
+  await boardInternals(draining).open()
+  const [asked, answer] = [createDeferred(), createDeferred()]
+  overrideRole(backend, 'sections', (sections) => ({
+    range: async (options) => {
+      if (options.after) {
+        asked.resolve()
+        await answer.promise
+      }
+      return sections.range(options)
+    },
+  }))
+  let unsubscribed = 0
+  overrideRole(backend, 'changes', (changes) => ({
+    unsubscribe: () => {
+      unsubscribed += 1
+      return changes.unsubscribe()
+    },
+  }))
+  const next = () => draining.claimNext({ accept: ({ name }) => name === 'mine' })
+  const [first] = await next()
+  const claiming = next()
+  await asked.promise
+  // More changes than a caller that finds nothing receives before it polls.
+  await post(busy, numbered('later', 2_400))
+  await vi.waitFor(() => expect([undefined, 2_411]).toContain(draining.jobCount), 60_000)
+  answer.resolve()
+  const [second] = await claiming
+  expect([first.job.name, second.job.name, unsubscribed]).toEqual(['mine', 'mine', 0])
 })
 
 variant('a caller that polls a busy board claims a job that is far behind the window', async () => {
