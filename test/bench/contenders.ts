@@ -49,7 +49,7 @@ export interface Servers {
 export async function peersOn(servers: Servers): Promise<Comparison> {
   const [ours, { bullmq, graphile }] = [await onZooKeeper(servers), await peersOf(servers)]
   const targets = [
-    { ours, theirs: bullmq, rate: 1, cpu: 1.1 },
+    { ours, theirs: bullmq, rate: 0.8, cpu: 1.1 },
     { ours, theirs: graphile, rate: 1.2 },
   ]
   return { contenders: [ours, bullmq, graphile], targets }
@@ -67,10 +67,10 @@ export async function boardsOn(servers: Servers): Promise<Comparison> {
   const inFile = boardAt('this board in an SQLite file, fsync', (queue) => sqliteUri(servers.folder, queue))
   const ours = await onZooKeeper(servers)
   const targets = [
-    { ours, theirs: bullmq, rate: 1, cpu: 1.1 },
+    { ours, theirs: bullmq, rate: 0.8, cpu: 1.1 },
     { ours: inFile, theirs: onPostgres, rate: 1 },
-    { ours: onRedis, theirs: bullmq, rate: 1.4 },
-    { ours: onPostgres, theirs: graphile, rate: 0.7 },
+    { ours: onRedis, theirs: bullmq, rate: 1.3 },
+    { ours: onPostgres, theirs: graphile, rate: 0.55 },
   ]
   return { contenders: [ours, onRedis, bullmq, onPostgres, graphile, inFile], targets }
 }
