@@ -27,7 +27,7 @@ export type { LimitKeyUse, LimitView, LimitViewOptions } from './limits/limit-vi
 export type { Limits, PushBackOptions, ResumedLimit, TakeOptions } from './limits/limits.ts'
 export type { LimitSettings } from './limits/settings.ts'
 export type { LimitStop } from './limits/stops.ts'
-export type { Attempt } from './model/attempts.ts'
+export type { Attempt, OmittedAttempts } from './model/attempts.ts'
 export type { PostBackOff } from './model/back-off.ts'
 export { PRIORITIES, type Priority } from './model/claim-order.ts'
 export type { DependencyEnd, PostDependency } from './model/dependencies.ts'

@@ -10,7 +10,7 @@ export { type BoardSide, COPY_KINDS, type CopyKind, type SkippedItem } from './c
 export { describeDeaths, describeMissingToken, suspectReasonOf } from './jobs/waiting-for.ts'
 export { toDeclaredLimits } from './limits/declare.ts'
 export { memoryTestBackend } from './memory-place.ts'
-export { countTrailingDeaths, isOutage, isSuspect } from './model/attempts.ts'
+export { countFailures, countTrailingDeaths, FIRST_ATTEMPTS, isOutage, isSuspect } from './model/attempts.ts'
 export { boardId, isOfOtherBoard, toLogbookText } from './model/board-id.ts'
 export { PRIORITIES } from './model/claim-order.ts'
 export { type AddedDeclarations, assertFixedPosting, missingDeclarations, toDeclared } from './model/declared.ts'

@@ -6,7 +6,8 @@ import { buffer } from 'node:stream/consumers'
 import type { Command } from 'commander'
 import type { DeclaredLimits, DeclaredSchedules } from '../board/index.ts'
 import { InvalidArgument } from '../core/errors.ts'
-import type { AnyFlow, FlowDefaults } from '../flow/index.ts'
+import type { FlowDefaults } from '../flow/index.ts'
+import type { KnownModules } from './input/config/declarations.ts'
 
 /** The exit codes of the process; scripts rely on them. */
 export const DONE = 0
@@ -39,10 +40,15 @@ export interface FileSettings {
   readonly shown: string
   /** The data of the file, with the chosen deployment; texts as they are written. */
   readonly config: object
-  /** Returns the limits that conductors set on their board; undefined where the file has none. @throws InvalidArgument */
-  limits(): DeclaredLimits | undefined
-  /** Returns the schedules that conductors put on their board. @param flows flows whose code is known @throws InvalidArgument */
-  schedules(flows: readonly AnyFlow[]): Promise<DeclaredSchedules | undefined>
+  /**
+   * Returns the limits that conductors set on their board; undefined where there are none.
+   *
+   * @param exported the limits of the modules of flows, which the file replaces by key
+   * @throws InvalidArgument
+   */
+  limits(exported?: DeclaredLimits['declare']): DeclaredLimits | undefined
+  /** Returns the schedules that conductors put on their board: of the file, and of the modules, which the file replaces by id. @throws InvalidArgument */
+  schedules(modules: KnownModules): Promise<DeclaredSchedules | undefined>
   /** Returns what the file says of a flow. @throws InvalidArgument */
   flowDefaults(flow: string): FlowDefaults | undefined
   /** Reads the file again; undefined if it is gone. @throws InvalidArgument with its mistakes */

@@ -1,5 +1,5 @@
 /** The events of a conductor, for `conductor.on`. */
-import type { SkipReason } from '../board/index.ts'
+import type { JobBoard, SkipReason } from '../board/index.ts'
 import type { Child, ChildEnd } from '../pool/index.ts'
 import type { EventLoopBlocked } from './event-loop-watch.ts'
 import type { RunProgressed } from './runs/job-run.ts'
@@ -75,6 +75,11 @@ export interface ConductorEvents {
   fired: ScheduleFired
   /** Emitted when this conductor has decided that times of a schedule are not run. */
   skipped: ScheduleSkipped
+  /**
+   * The servers have lost the data of a board, which was created anew. The conductor runs its `beforeClaim` hooks again and declares its limits and schedules
+   * anew; meanwhile it claims no jobs of this board.
+   */
+  emptied: { readonly board: JobBoard }
   /** An error that belongs to no job, or that a listener threw. */
   error: { readonly error: Error }
 }
@@ -90,6 +95,7 @@ export const CONDUCTOR_EVENTS: Readonly<Record<keyof ConductorEvents, true>> = {
   childDied: true,
   fired: true,
   skipped: true,
+  emptied: true,
   error: true,
 }
 

@@ -107,10 +107,11 @@ export interface ConductorOptions {
   /** The name of the release of the application, for hooks that run once for each release. */
   readonly release?: string
   /**
-   * Is called when a job has failed, before it is given back or trashed, and may choose what becomes of it: see `ErrorHandler`. If it
-   * throws, or does not answer within ten seconds, that is logged, and the job is handled as without it.
+   * Is called when a job has failed, before it is given back or trashed, and may choose what becomes of it: see `ErrorHandler`. Of several, the
+   * first answer holds. If one throws, that is logged, and the next one is asked; if they do not answer within ten seconds, the job is handled as
+   * without them.
    */
-  readonly onError?: ErrorHandler
+  readonly onError?: ErrorHandler | readonly ErrorHandler[]
   /**
    * The age, since the last change, at which finished logbooks are removed; by default they are kept forever. A flow with `keepLogbooks`
    * decides about its own.
@@ -270,8 +271,10 @@ function assertCounts({
 }
 
 function assertChoices({ onFailure, onError, burst, sizes }: ConductorSettings): void {
-  if (onError !== undefined && typeof onError !== 'function')
-    throw new InvalidArgument('a conductor: onError must be a function of a failure and its run')
+  if (![onError ?? []].flat().every((handler) => typeof handler === 'function'))
+    throw new InvalidArgument(
+      'a conductor: onError must be a function of a failure and its run, or a list of such functions',
+    )
   if (onFailure !== 'retry' && onFailure !== 'consume')
     throw new InvalidArgument("a conductor: onFailure must be 'retry' or 'consume'")
   if (typeof burst !== 'boolean') throw new InvalidArgument('a conductor: burst must be true or false')

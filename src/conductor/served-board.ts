@@ -6,6 +6,7 @@ import type { DeclaredLimits, DeclaredSchedules, JobBoard } from '../board/index
 import { boardId, boardInternals } from '../board/internal.ts'
 import { followSignals, isSettledWithin } from '../core/async/abort.ts'
 import type { Stoppable } from '../core/async/abort-flag.ts'
+import { retryUntilAborted } from '../core/async/retry.ts'
 import { messageOf, StorageFailure, UnsupportedCapability } from '../core/errors.ts'
 import type { Emitter } from '../core/events.ts'
 import { toMilliseconds } from '../core/time.ts'
@@ -36,8 +37,8 @@ import { retainTrash } from './trash-retention.ts'
 /** The parts that the boards of a conductor share. */
 export interface SharedParts extends Omit<ConductorSettings, 'onError'> {
   readonly name: string
-  /** Decides what becomes of jobs that fail. */
-  readonly errorHandler: ErrorHandler | undefined
+  /** Decide what becomes of jobs that fail. */
+  readonly errorHandlers: readonly ErrorHandler[]
   readonly flows: KnownFlows
   readonly services: OpenServices
   /** The child processes for isolated tasks. */
@@ -73,6 +74,8 @@ export interface ServedBoardOptions extends SharedParts {
 
 /** The time limit of a check of the logbooks: without an answer they are away. */
 const STORAGE_CHECK_MS = 5_000
+/** The pauses between two attempts to begin anew on a board that was emptied. */
+const BEGIN_ANEW_PAUSES = { firstPauseMs: 500, maxPauseMs: 30_000 } as const
 /** The UUID of no logbook: reading it shows whether the storage answers. */
 const NO_BOOK_UUID = '00000000-0000-0000-0000-000000000000'
 
@@ -87,11 +90,15 @@ export class ServedBoard {
   readonly #counters = new RunCounters()
   #background: Promise<unknown> = Promise.resolve()
   #unwatch: (() => void) | undefined
+  #declaredLimits: Required<DeclaredLimits> | undefined
+  /** How often the board was emptied and is not prepared for it yet: meanwhile nothing is claimed. */
+  #emptied = 0
 
   constructor(options: ServedBoardOptions) {
     const { board, persistence, isolator, isolates, flows, events } = options
     this.board = board
     this.#options = options
+    this.#declaredLimits = options.limits
     this.#runs = new Runs({
       ...options,
       isolator:
@@ -131,6 +138,7 @@ export class ServedBoard {
       ...options,
       accept: (posting) => this.#jobFilter.accepts(posting),
       hasRoom: () => isolator?.hasRoomForAny ?? true,
+      areServicesHealthy: () => this.#emptied === 0 && options.areServicesHealthy(),
       dispatch: (claim) => this.#runs.begin(claim),
       findStorageFault: () => this.findStorageFault(),
     })
@@ -186,21 +194,26 @@ export class ServedBoard {
   async start(options: { readonly signal?: AbortSignal | undefined }): Promise<void> {
     await this.#registration.register(options)
     await this.#runBeforeClaim(options.signal)
-    const { limits } = this.#options
-    if (limits) await declareLimits(limits, this.#options)
+    if (this.#declaredLimits) await declareLimits(this.#declaredLimits, this.#options)
     await this.#scheduling.start()
   }
 
   /** Declares limits and schedules in place of the earlier declarations. @throws the errors of the declarations; NotConnected */
   async declare({ limits, schedules }: Partial<Pick<ServedBoardOptions, 'limits' | 'schedules'>>): Promise<void> {
     if (limits) await declareLimits(limits, this.#options)
+    this.#declaredLimits = limits ?? this.#declaredLimits
     if (schedules) await this.#scheduling.declare(schedules)
     this.#registration.statusChanged()
   }
 
   /** Begins to claim jobs, and to remove what is old. */
   begin(): void {
-    this.#unwatch = this.#options.persistence.onRetry?.((error) => this.noteStorageAway(messageOf(error)))
+    const stopRetries = this.#options.persistence.onRetry?.((error) => this.noteStorageAway(messageOf(error)))
+    const stopEmptied = this.board.on('emptied', () => this.#onEmptied())
+    this.#unwatch = () => {
+      stopRetries?.()
+      stopEmptied()
+    }
     this.#background = Promise.all([this.#publishFlows(), this.#retain(), this.#claimLoop.run(this.#options.draining)])
   }
 
@@ -260,6 +273,38 @@ export class ServedBoard {
     this.#jobFilter[Symbol.dispose]()
     await this.#scheduling[Symbol.asyncDispose]()
     await this.#registration.unregister()
+  }
+
+  #onEmptied(): void {
+    const { events, log, name } = this.#options
+    log.warn(
+      { conductor: name, board: this.board.uri },
+      'the board was emptied: its hooks, limits and schedules begin anew',
+    )
+    events.emit('emptied', { board: this.board })
+    this.#emptied += 1
+    this.recheck()
+    if (this.#emptied === 1) this.#background = Promise.all([this.#background, this.#beginAnew()])
+  }
+
+  /** Does what a start does for a board that was emptied, until it is done. The entity of the conductor is there again with the session. */
+  async #beginAnew(): Promise<void> {
+    const { draining, onError } = this.#options
+    const prepare = async () => {
+      await this.#runBeforeClaim(undefined)
+      const { declared } = this.#scheduling
+      if (this.#declaredLimits) await declareLimits(this.#declaredLimits, this.#options)
+      if (declared) await this.#scheduling.declare(declared)
+      await this.#publishFlows()
+    }
+    let done = 0
+    while (done < this.#emptied && !draining.aborted) {
+      const emptied = this.#emptied
+      await retryUntilAborted(prepare, { ...BEGIN_ANEW_PAUSES, signal: draining, onRetry: onError })
+      done = emptied
+    }
+    this.#emptied = 0
+    this.recheck()
   }
 
   async #runBeforeClaim(signal: AbortSignal | undefined): Promise<void> {

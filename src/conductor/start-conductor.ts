@@ -34,7 +34,7 @@ export async function startConductor<const F extends readonly AnyFlow[]>(
 
 async function start(
   options: ConductorOptions,
-  { onError: errorHandler, ...settings }: ConductorSettings,
+  { onError: errorHandlers = [], ...settings }: ConductorSettings,
 ): Promise<Conductor> {
   const entries = toBoardEntries(options)
   const flows = new KnownFlows(options.flows)
@@ -73,7 +73,7 @@ async function start(
     if (isolator.atoms) owned.unshift(isolator)
     conductor = new Conductor({
       ...settings,
-      ...{ name, sources, flows, services, errorHandler, owned },
+      ...{ name, sources, flows, services, errorHandlers: [errorHandlers].flat(), owned },
       isolator: isolator.atoms,
       isolates: options.pool !== false,
     })

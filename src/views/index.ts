@@ -42,6 +42,6 @@ export {
   type LogbookView,
   logbookView,
 } from './logbook-view.ts'
-export { countFailed, currentRun, readOpenJob, type WaitingView, waitingView } from './open-job.ts'
+export { currentRun, readOpenJob, type WaitingView, waitingView } from './open-job.ts'
 export { batchView, describeDeclaration, isLate, limitView, readBatchView, scheduleView } from './record-views.ts'
 export { checkpointView, formatCheckpoint, redactResults, type TrackedView, trackedView } from './tracked-view.ts'

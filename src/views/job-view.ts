@@ -2,7 +2,7 @@
  * Jobs as plain data, for the command line and the dashboard. `--json` prints views unchanged; tables and rows of the API are made from them. A
  * view names the keys of a store and omits the values, which may be secret.
  */
-import type { Attempt, Job, PostedJob, Priority, Resources, Size, TrashedJob } from '../board/index.ts'
+import type { Attempt, Job, OmittedAttempts, PostedJob, Priority, Resources, Size, TrashedJob } from '../board/index.ts'
 import { defined } from '../core/options.ts'
 import type { Redactor } from '../core/redaction.ts'
 import type { JobState } from '../core/states.ts'
@@ -58,6 +58,10 @@ export interface JobDetails {
   readonly cancellation?: CancellationView
   readonly storeKeys: readonly string[]
   readonly attempts: readonly Attempt[]
+  /** The number of attempts that have failed. */
+  readonly failedAttempts: number
+  /** The numbers of attempts after the second one that are not listed. */
+  readonly omittedAttempts?: OmittedAttempts
 }
 
 /** The fields of a posting that lists omit; a field with its default is absent. */
@@ -175,7 +179,8 @@ export function toJobDetails(job: Job | TrashedJob, redaction: Redactor): JobDet
   const attempts = job.attempts.map((attempt) => {
     return attempt.reason === undefined ? attempt : { ...attempt, reason: redaction.text(attempt.reason) }
   })
-  return { storeKeys: Object.keys(job.details.store ?? {}), attempts }
+  const { failedAttempts, omittedAttempts } = job
+  return { storeKeys: Object.keys(job.details.store ?? {}), attempts, failedAttempts, ...defined({ omittedAttempts }) }
 }
 
 /** Returns the flow and its version. Any client may have written the posting: values that are not text are omitted. */

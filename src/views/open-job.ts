@@ -51,11 +51,6 @@ export function currentRun({ attempts }: { readonly attempts: readonly Attempt[]
   return newest?.ended === undefined ? newest : undefined
 }
 
-/** Returns the number of runs that failed. */
-export function countFailed({ attempts }: { readonly attempts: readonly Attempt[] }): number {
-  return attempts.filter(({ ended }) => ended === 'failed').length
-}
-
 /** Returns the limits of a job without the limit of its flow, which every job has. */
 export function ownLimits({ limits, details }: Pick<Job, 'limits' | 'details'>): Job['limits'] {
   return limits.filter((limit) => limit.key !== `flow/${details.flow}`)

@@ -87,6 +87,63 @@ variant(
   },
 )
 
+test('modules of flows export schedules and limits; the file replaces and changes them by name', async () => {
+  await place.write(
+    'flows.mjs',
+    `${FLOWS}
+import { schedule } from 'jobboard'
+export const schedules = [
+  schedule('hourly', { every: '1h' }, hello, { name: 'Ada', n: 1 }),
+  schedule('daily', { cron: '0 6 * * *' }, hello, {}),
+  schedule('nightly', { cron: '0 2 * * *' }, hello, {}),
+  schedule('weekly', { cron: '0 3 * * 1' }, hello, {}, { enabled: false }),
+]
+export const limits = { 'flow/hello': { concurrency: 5 }, api: { concurrency: 1 } }
+`,
+  )
+  const found = async () =>
+    Object.fromEntries(
+      (await board.schedules.list()).map(({ id, state, flow, store, spec }) => {
+        const { every, cron } = Object(spec)
+        return [id, { state, flow, store, rule: every ?? cron }]
+      }),
+    )
+  await stop(await startDaemon(['--flows', 'flows.mjs']))
+  expect(await limits()).toEqual({ 'flow/hello': 5, api: 1 })
+  const common = { flow: 'hello', store: {} }
+  expect(await found()).toEqual({
+    hourly: { ...common, state: 'active', store: { name: 'Ada', n: 1 }, rule: 3_600_000 },
+    daily: { ...common, state: 'active', rule: '0 6 * * *' },
+    nightly: { ...common, state: 'active', rule: '0 2 * * *' },
+    weekly: { ...common, state: 'paused', rule: '0 3 * * 1' },
+  })
+  await config(`
+limits: { api: { concurrency: 3 } }
+flow-defaults: { hello: { maxAttempts: 7 } }
+schedules:
+  hourly: { every: 2h, store: { n: 2 } }
+  daily: { enabled: false }
+  nightly: { flow: isolated, every: 1d }
+  weekly: { enabled: true }
+`)
+  expect((await place.jobboard(['config', 'check'])).exitCode).toBe(0)
+  await stop(await startDaemon())
+  expect(await limits()).toEqual({ 'flow/hello': 5, api: 3 })
+  expect(await found()).toEqual({
+    hourly: { ...common, state: 'active', store: { name: 'Ada', n: 2 }, rule: 7_200_000 },
+    daily: { ...common, state: 'paused', rule: '0 6 * * *' },
+    nightly: { ...common, state: 'active', flow: 'isolated', rule: 86_400_000 },
+    weekly: { ...common, state: 'active', rule: '0 3 * * 1' },
+  })
+  expect((await board.find(await board.schedules.trigger('weekly'))).maxAttempts).toBe(7)
+  await config('schedules: { hurly: { enabled: false } }\n')
+  for (const args of [['config', 'check'], ['conductor']])
+    expect(await place.jobboard(args)).toMatchObject({
+      exitCode: expect.any(Number),
+      stderr: expect.stringContaining('no schedule hurly'),
+    })
+})
+
 variant('what an operator has set stays until the file changes', async () => {
   await config('limits:\n  api: { concurrency: 1 }\n')
   await stop(await startDaemon())

@@ -5,8 +5,18 @@ import { z } from 'zod'
 import { JobBoard } from '../../src/board/api/job-board.ts'
 import { MemoryBackend, MemorySpace } from '../../src/board/backends/memory/index.ts'
 import { boardInternals } from '../../src/board/internal.ts'
+import { createDeferred } from '../../src/core/async/abort.ts'
 import { LimitReached, Unclaimable, UnsupportedCapability } from '../../src/core/errors.ts'
-import { type Conductor, input, linear, type PostingDefaults, runFlow, type Settled, task } from '../../src/index.ts'
+import {
+  type Conductor,
+  input,
+  linear,
+  type PostingDefaults,
+  runFlow,
+  type Settled,
+  schedule,
+  task,
+} from '../../src/index.ts'
 import { rejectionOf } from '../board/events.ts'
 import { boards, listTrash, startTestConductor } from './conducting.ts'
 
@@ -192,4 +202,54 @@ test('runFlow without a board says that it holds no resources', async () => {
   await runFlow(publishing(DECLARED), { repo: 'fedora' }, { log })
   await runFlow(publishing({}), { repo: 'fedora' }, { log })
   expect(lines).toMatchObject([{ flow: 'publish', msg: expect.stringContaining('without a board') }])
+})
+
+test('a flow with a mutex runs one job at once: posted with its code, by name, and by two schedules', async () => {
+  const [board, other] = await boards('conductor', 'other')
+  const [begun, goOn] = [createDeferred(), createDeferred()]
+  let [running, most] = [0, 0]
+  const flow = publishing({ mutex: true }, async () => {
+    running += 1
+    most = Math.max(most, running)
+    begun.resolve()
+    await goOn.promise
+    running -= 1
+  })
+  const { conductor } = await conductors(flow, board)
+  const held = await other.post(flow, { repo: 'fedora' })
+  await begun.promise
+  for (const id of ['one', 'two']) await other.schedules.put(schedule(id, { every: '1d' }, flow, { repo: id }))
+  const uuids = [await other.schedules.trigger('one'), await other.schedules.trigger('two')]
+  const jobs = [
+    held,
+    await other.post('publish', { repo: 'debian' }),
+    await other.post(flow, { repo: 'suse' }),
+    ...(await Promise.all(uuids.map((uuid) => other.find(uuid)))),
+  ]
+  expect((await other.waitingFor(jobs[2] ?? held))?.text).toContain(held.uuid)
+  goOn.resolve()
+  for (const job of jobs) expect(await job.wait()).toBe('COMPLETE')
+  await conductor.stop()
+  expect(most).toBe(1)
+  expect(held.resources).toEqual({ exclusive: ['mutex/publish'] })
+})
+
+test('a mutex with a name is shared by flows, and added to other resources', async () => {
+  const [board] = await boards('board')
+  const flows = (['one', 'two'] as const).map((name) =>
+    linear(
+      { name, posting: { mutex: 'disk', resources: { shared: [name] } } },
+      input(),
+      task('only', { execute: () => undefined }),
+    ),
+  )
+  const resources = []
+  for (const flow of flows) resources.push((await board.post(flow, {})).resources)
+  expect(resources).toEqual([
+    { exclusive: ['mutex/disk'], shared: ['one'] },
+    { exclusive: ['mutex/disk'], shared: ['two'] },
+  ])
+  expect(() => publishing({ mutex: 7 as never })).toThrow(
+    'flow publish: posting.mutex must be true, false, or a name that flows share',
+  )
 })

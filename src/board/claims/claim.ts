@@ -57,6 +57,8 @@ export interface ClaimKeeper {
   /** Whether the board keeps a record of the jobs that have ended. */
   readonly keepsHistory: boolean
   isSessionAlive(session: string): boolean
+  /** Returns for how many milliseconds the present session is certain to be alive; undefined without a session. */
+  sessionLeftMs(): number | undefined
   settle(entry: JobEntry, claim: Claim, settlement: Settlement): Promise<void>
 }
 
@@ -136,6 +138,20 @@ export class Claim implements AsyncDisposable {
   assertHeld(): void {
     this.assertLease()
     this.#stops?.lost.throwIfAborted()
+  }
+
+  /**
+   * The time until which the claim is certainly held if no request reaches the servers any more. It moves on while the servers answer: a claim is
+   * renewed by itself. Undefined on a board in the memory of this process, whose claims last as long as the process; the present time when the claim is settled
+   * or lost. TaskFlow's `expires_in()`.
+   *
+   * @example if (Number(claim.leaseUntil) - Date.now() < 2_000) return later()
+   */
+  get leaseUntil(): Date | undefined {
+    const { keeper } = this.#granted
+    const isHeld = this.#phase !== 'lost' && this.#phase !== 'settled' && this.#isSessionAlive
+    const leftMs = isHeld ? (keeper.sessionLeftMs() ?? 0) : 0
+    return leftMs === Number.POSITIVE_INFINITY ? undefined : new Date(keeper.clock.now() + leftMs)
   }
 
   /** @internal Fires `lost` unless the session is certain to be alive. */

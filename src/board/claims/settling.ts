@@ -73,6 +73,11 @@ export class Settler implements ClaimKeeper {
     return this.#options.backend.session.isAlive(session)
   }
 
+  /** Returns for how many milliseconds the present session is certain to be alive; undefined without a session. */
+  sessionLeftMs(): number | undefined {
+    return this.#options.backend.session.leftMs()
+  }
+
   /** Settles a claim in one transaction. @throws ClaimLost, NotConnected, OutcomeUnknown; UnsupportedCapability for added resources */
   settle(entry: JobEntry, claim: Claim, settlement: Settlement): Promise<void> {
     return attempt(() => {

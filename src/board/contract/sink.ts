@@ -44,9 +44,9 @@ export interface BackendSink {
 /**
  * An event about the health of a backend. `notificationMissed`: changes were read that no notification had announced
  * (`backends/notification-canary.ts`). `notificationsArrive`: notifications arrive again. `backendStopped`: a server process was asked to
- * end, and did not.
+ * end, and did not. `emptied`: the servers have lost the data of the board since it was opened, and it was created anew.
  */
-export type HealthEvent = 'notificationMissed' | 'notificationsArrive' | 'backendStopped'
+export type HealthEvent = 'notificationMissed' | 'notificationsArrive' | 'backendStopped' | 'emptied'
 
 /** The status of a job: on the board, in the trash, or neither. */
 export type JobStatus =

@@ -8,7 +8,7 @@ import { toReference } from '../../core/job-reference.ts'
 import { assertOptions } from '../../core/options.ts'
 import type { JobState } from '../../core/states.ts'
 import { type Duration, toDate } from '../../core/time.ts'
-import { type Attempt, toAttempts } from '../model/attempts.ts'
+import { type Attempt, countFailures, type OmittedAttempts, toAttempts, toOmittedAttempts } from '../model/attempts.ts'
 import type { Priority } from '../model/claim-order.ts'
 import type { DependencyEnd } from '../model/dependencies.ts'
 import { type JobEntry, keepEntry, toJobState, waitForEnd } from '../model/entry.ts'
@@ -171,12 +171,24 @@ export class Job {
   }
 
   /**
-   * The newest attempts, oldest first. For a job that another process runs they may be a moment old; they are complete once
+   * The attempts, oldest first; of more than ten, the first two, the last eight, and all deaths at the end. For a job that another process runs they may be a moment old; they are complete once
    * {@link wait} has resolved with TRASHED. The last attempt of a COMPLETE job is not available: it left the board with the job.
    */
   get attempts(): readonly Attempt[] {
     this.touch()
     return toAttempts(this.#current)
+  }
+
+  /** The numbers of attempts that {@link attempts} does not list, by how they ended; undefined if it lists all. */
+  get omittedAttempts(): OmittedAttempts | undefined {
+    this.touch()
+    return toOmittedAttempts(this.#current)
+  }
+
+  /** The number of attempts that have failed, listed or not. At {@link maxAttempts} the job is trashed. */
+  get failedAttempts(): number {
+    this.touch()
+    return countFailures(this.#current.attempts)
   }
 
   /** The maximum duration of one run, in milliseconds from its claim; undefined for no limit. */

@@ -3,7 +3,7 @@ import { type InspectOptions, inspect } from 'node:util'
 import { InvalidArgument } from '../../core/errors.ts'
 import type { Failure } from '../../core/failure.ts'
 import type { TrashedEntry } from '../contract/index.ts'
-import { type Attempt, toAttempts } from '../model/attempts.ts'
+import { type Attempt, countFailures, type OmittedAttempts, toAttempts, toOmittedAttempts } from '../model/attempts.ts'
 import type { Priority } from '../model/claim-order.ts'
 import type { DependencyEnd } from '../model/dependencies.ts'
 import { isCancellation } from '../model/ended-job.ts'
@@ -74,8 +74,19 @@ export class TrashedJob {
     return this.#entry.posting.runs
   }
 
+  /** The attempts, oldest first; of more than ten, the first two, the last eight, and all deaths at the end. */
   get attempts(): readonly Attempt[] {
     return toAttempts(this.#entry.posting)
+  }
+
+  /** The numbers of attempts that {@link attempts} does not list, by how they ended; undefined if it lists all. */
+  get omittedAttempts(): OmittedAttempts | undefined {
+    return toOmittedAttempts(this.#entry.posting)
+  }
+
+  /** The number of attempts that have failed, listed or not. */
+  get failedAttempts(): number {
+    return countFailures(this.#entry.posting.attempts)
   }
 
   /** The owner name of the board that trashed the job. */

@@ -12,11 +12,15 @@
  *
  * A job with two or more deaths at the end of its list is a **suspect**. A process runs one suspect at a time, so that a job
  * that crashes the process ends few other runs.
+ *
+ * **The list stays short**, however often a job is tried: it keeps the first two attempts, the last eight, and all deaths at its end. One entry
+ * between them, the *summary*, counts the others. A release that does not know the summary reads it as a returned attempt.
  */
 import { InvalidPosting, isDate } from '../../core/errors.ts'
 import { cutText, nameFault } from '../../core/texts.ts'
 import { type Backoff, backoffDelay } from '../../core/time.ts'
 import type { StoredBackOff } from './back-off.ts'
+import { isCount } from './stored.ts'
 
 /** The owner, start and end of a run. Without `ended` the run is under way, or its owner died during it. */
 export interface Attempt {
@@ -26,10 +30,20 @@ export interface Attempt {
   readonly reason?: string
 }
 
-/** An attempt as the posting stores it. */
+/** The numbers of attempts that a posting does not list, by how they ended. */
+export interface OmittedAttempts {
+  readonly failed: number
+  readonly returned: number
+  /** The attempts whose owner died. */
+  readonly lost: number
+}
+
+/** An attempt as the posting stores it, or the summary of those in between. */
 export interface RecordedAttempt extends Attempt {
   /** The id of the board object that claimed the job, until the attempt has ended: see `claims/incarnation.ts`. */
   readonly incarnation?: string
+  /** The attempts that the summary stands for; absent in all other entries. */
+  readonly omitted?: OmittedAttempts
 }
 
 export interface AttemptHistory {
@@ -39,16 +53,22 @@ export interface AttemptHistory {
   readonly maxAttempts: number
 }
 
-/** The maximum number of attempts that a posting keeps. */
-const MAX_STORED_ATTEMPTS = 20
+/** The number of attempts that a posting lists before the summary. */
+export const FIRST_ATTEMPTS = 2
+/** The number of attempts that a posting lists after the summary, or more if they are deaths. */
+const LAST_ATTEMPTS = 8
 /** The maximum number of attempts that is read. No release writes a longer list, and it would make each claim of the job slow. */
 const MAX_READ_ATTEMPTS = 100
-/** The maximum of `maxAttempts`: this many failures and the deaths that may follow them fit into {@link MAX_STORED_ATTEMPTS}. */
-export const MAX_ATTEMPTS = 10
+/** The maximum of `maxAttempts`. */
+export const MAX_ATTEMPTS = 1_000_000
+/** The maximum of `maxAttempts` in releases that list all attempts. */
+export const MAX_LISTED_ATTEMPTS = 10
 const MAX_TRAILING_DEATHS = 10
 const MAX_REASON_LENGTH = 500
 /** The maximum length of an incarnation that is read; this library writes UUIDs. */
 const MAX_INCARNATION_LENGTH = 64
+/** The owner that a release which does not know the summary shows for it. */
+const SUMMARY_WHO = 'several'
 /** The reason of an attempt whose owner lost its session and is alive. */
 const OUTAGE_REASON = 'its owner lost the claim and lives'
 
@@ -60,7 +80,7 @@ export function beginAttempt<P extends AttemptHistory & { readonly delay?: numbe
   posting: P,
   attempt: { who: string; at: Date; incarnation?: string },
 ): Omit<P, 'delay'> {
-  const begun = { runs: posting.runs + 1, attempts: trimAttempts([...posting.attempts, attempt]) }
+  const begun = { runs: posting.runs + 1, attempts: summarizeAttempts([...posting.attempts, attempt]) }
   // A plain copy, because every claim makes one: a copy without a field costs several times as much.
   if (!('delay' in posting)) return { ...posting, ...begun }
   const { delay: _, ...rest } = posting
@@ -101,9 +121,14 @@ export function markOutages<P extends AttemptHistory>(posting: P, living: Readon
   }
 }
 
-/** Returns the attempts without the fields that are internal. */
-export function toAttempts(posting: Pick<AttemptHistory, 'attempts'>): readonly Attempt[] {
-  return posting.attempts.map(({ incarnation: _, ...attempt }) => attempt)
+/** Returns the listed attempts without the fields that are internal. */
+export function toAttempts({ attempts }: Pick<AttemptHistory, 'attempts'>): readonly Attempt[] {
+  return attempts.flatMap(({ incarnation: _, omitted, ...attempt }) => (omitted ? [] : attempt))
+}
+
+/** Returns how many attempts the posting does not list; undefined if it lists all. */
+export function toOmittedAttempts({ attempts }: Pick<AttemptHistory, 'attempts'>): OmittedAttempts | undefined {
+  return attempts.find(({ omitted }) => omitted)?.omitted
 }
 
 /** Returns whether an outage of the store ended the attempt. */
@@ -164,7 +189,7 @@ export function parseAttempts(value: unknown): readonly RecordedAttempt[] {
 }
 
 function parseAttempt(value: unknown): RecordedAttempt {
-  const { who, at, ended, reason, incarnation } = Object(value) as Record<string, unknown>
+  const { who, at, ended, reason, incarnation, omitted } = Object(value) as Record<string, unknown>
   const date = new Date(isDate(at) || typeof at === 'string' || typeof at === 'number' ? at : Number.NaN)
   if (typeof who !== 'string' || Number.isNaN(date.getTime()))
     throw new InvalidPosting('an attempt must have a who and a valid date at')
@@ -176,11 +201,20 @@ function parseAttempt(value: unknown): RecordedAttempt {
     ...(ended === 'failed' || ended === 'returned' ? { ended } : {}),
     ...(typeof reason === 'string' ? { reason: cutText(reason, MAX_REASON_LENGTH) } : {}),
     ...(typeof incarnation === 'string' && incarnation.length <= MAX_INCARNATION_LENGTH ? { incarnation } : {}),
+    ...(omitted === undefined ? {} : { omitted: parseOmitted(omitted) }),
   }
 }
 
-function countFailures(attempts: readonly Attempt[]): number {
-  return attempts.filter((attempt) => attempt.ended === 'failed').length
+function parseOmitted(value: unknown): OmittedAttempts {
+  const { failed, returned, lost } = Object(value) as Record<string, unknown>
+  if (!isCount(failed) || !isCount(returned) || !isCount(lost))
+    throw new InvalidPosting('the counts of omitted attempts must be whole numbers from 0')
+  return { failed, returned, lost }
+}
+
+/** Returns how many attempts have failed, listed or not. */
+export function countFailures(attempts: readonly RecordedAttempt[]): number {
+  return attempts.reduce((sum, { ended, omitted }) => sum + (omitted?.failed ?? (ended === 'failed' ? 1 : 0)), 0)
 }
 
 /** Returns how many attempts at the end of the list have no end. The attempt of a claim that is held counts, too. */
@@ -190,17 +224,23 @@ export function countTrailingDeaths(attempts: readonly Attempt[]): number {
   return deaths
 }
 
-/**
- * Drops first the attempts that no limit counts: deaths that are not trailing, then returned attempts, then the oldest. The
- * order matters: a returned attempt may separate deaths, and without it the earlier deaths would count as trailing.
- */
-function trimAttempts(attempts: readonly RecordedAttempt[]): readonly RecordedAttempt[] {
-  const kept = [...attempts]
-  while (kept.length > MAX_STORED_ATTEMPTS) {
-    const trailing = kept.length - 1 - countTrailingDeaths(kept.slice(0, -1))
-    const returned = kept.findIndex((attempt) => attempt.ended === 'returned')
-    const survived = kept.findIndex((attempt, index) => attempt.ended === undefined && index < trailing)
-    kept.splice(survived >= 0 ? survived : Math.max(returned, 0), 1)
+/** Puts the attempts between the first and the last ones into the summary. Deaths at the end are listed, because a limit counts them. */
+function summarizeAttempts(attempts: readonly RecordedAttempt[]): readonly RecordedAttempt[] {
+  const hasSummary = attempts[FIRST_ATTEMPTS]?.omitted !== undefined
+  if (attempts.length <= FIRST_ATTEMPTS + LAST_ATTEMPTS + (hasSummary ? 1 : 0)) return attempts
+  const deathsFrom = attempts.length - 1 - countTrailingDeaths(attempts.slice(0, -1))
+  const listedFrom = Math.min(attempts.length - LAST_ATTEMPTS, deathsFrom)
+  const between = attempts.slice(FIRST_ATTEMPTS, listedFrom)
+  const newest = between.at(-1)
+  if (!newest) return attempts
+  const count = (has: (attempt: RecordedAttempt) => boolean) =>
+    between.filter((each) => !each.omitted && has(each)).length
+  const before = between[0]?.omitted ?? { failed: 0, returned: 0, lost: 0 }
+  const omitted: OmittedAttempts = {
+    failed: before.failed + count(({ ended }) => ended === 'failed'),
+    returned: before.returned + count(({ ended }) => ended === 'returned'),
+    lost: before.lost + count(({ ended }) => ended === undefined),
   }
-  return kept
+  const summary: RecordedAttempt = { who: SUMMARY_WHO, at: newest.at, ended: 'returned', omitted }
+  return [...attempts.slice(0, FIRST_ATTEMPTS), summary, ...attempts.slice(listedFrom)]
 }

@@ -28,6 +28,20 @@ export interface Declared {
 /** The resources and limits of a job whose posting lacked some of them. */
 export type AddedDeclarations = Pick<Posting, 'resources' | 'limits'>
 
+type PostDefaults = Omit<PostingDefaults, 'resources' | 'mutex' | 'key' | 'limits' | 'retry'>
+
+/** Returns the defaults of a flow that are options of a post. */
+function toPostDefaults({
+  resources: _,
+  mutex: __,
+  key: ___,
+  limits: ____,
+  retry: _____,
+  ...defaults
+}: PostingDefaults): PostDefaults {
+  return defaults
+}
+
 /** The fields that decide which resources and limits a job has. */
 type Locks = Pick<Posting, 'resources' | 'limits' | 'details'>
 
@@ -38,9 +52,14 @@ type Locks = Pick<Posting, 'resources' | 'limits' | 'details'>
  * @throws InvalidArgument, with the name of the flow, for a function that throws, and for a value that is not valid
  */
 export function toDeclared(flow: AnyFlow, store: object): Declared {
-  const { resources, key, limits } = evaluateDeclarations(flow, { ...store })
+  const { resources, mutex, key, limits } = evaluateDeclarations(flow, { ...store })
+  const wanted = resources === undefined ? {} : parsed(flow, 'resources', () => parseDeclaredResources(resources))
+  const alone = { exclusive: mutex === undefined ? [] : [mutex] }
   return {
-    ...(resources === undefined ? {} : parsed(flow, 'resources', () => parseDeclaredResources(resources))),
+    ...wanted,
+    ...(mutex === undefined
+      ? {}
+      : parsed(flow, 'mutex', () => ({ resources: mergeResources(wanted.resources, alone) }))),
     ...(limits === undefined ? {} : parsed(flow, 'limits', () => parseDeclaredLimits(limits))),
     ...(key === undefined ? {} : parsed(flow, 'key', () => parseDeclaredKey(key))),
   }
@@ -56,9 +75,8 @@ export function assertFixedPosting(flow: AnyFlow): void {
   const fixed = Object.entries(flow.posting ?? {}).filter(([, value]) => typeof value !== 'function')
   const posting: PostingDefaults = Object.fromEntries(fixed)
   toDeclared({ ...flow, posting }, {})
-  const { resources: _, key: __, limits: ___, ...options } = posting
   try {
-    makePosting({ ...options, name: flow.name, details: { flow: flow.name, store: {} } })
+    makePosting({ ...toPostDefaults(posting), name: flow.name, details: { flow: flow.name, store: {} } })
   } catch (error) {
     if (!(error instanceof JobboardError)) throw error
     throw new InvalidArgument(`flow ${flow.name}: posting: ${error.message.replace(/^job [\da-f-]{36}: /, '')}`, {
@@ -74,11 +92,10 @@ export function assertFixedPosting(flow: AnyFlow): void {
  * that are not valid
  */
 export function withFlowPosting(flow: AnyFlow, store: object, options: PostOptions): PostOptions {
-  const { resources: _, key: __, limits: ___, ...defaults } = flow.posting ?? {}
   const declared = toDeclared(flow, store)
   const { resources, limits } = options
   return {
-    ...defaults,
+    ...toPostDefaults(flow.posting ?? {}),
     ...options,
     ...(declared.resources ? { resources: mergeResources(parseResources(resources), declared.resources) } : {}),
     ...(declared.limits ? { limits: mergeLimits(parseLimits(limits), declared.limits) } : {}),

@@ -67,7 +67,10 @@ export function toEndedJobRecord(
   const newest = attempts.at(-1)
   if (newest) record.startedAt = newest.at.getTime()
   if (reason !== undefined) record.reason = reason
-  if (attempts.length > 1) record.earlier = attempts.slice(-1 - MAX_EARLIER_RUNS, -1).map(toEarlierRun)
+  if (attempts.length > 1) {
+    const listed = attempts.slice(0, -1).filter(({ omitted }) => !omitted)
+    record.earlier = listed.slice(-MAX_EARLIER_RUNS).map(toEarlierRun)
+  }
   if (results) record.results = results
   return record
 }

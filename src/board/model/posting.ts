@@ -20,7 +20,7 @@ import { nameFault, shortenText } from '../../core/texts.ts'
 import { type Duration, toMilliseconds } from '../../core/time.ts'
 import { parseTraceContext, type TraceContext } from '../../core/tracing.ts'
 import { newUuid } from '../../core/uuid.ts'
-import { MAX_ATTEMPTS, parseAttempts, type RecordedAttempt } from './attempts.ts'
+import { MAX_ATTEMPTS, MAX_LISTED_ATTEMPTS, parseAttempts, type RecordedAttempt } from './attempts.ts'
 import { makeBackOff, type PostBackOff, parseBackOff, type StoredBackOff } from './back-off.ts'
 import { type Priority, toPriority } from './claim-order.ts'
 import { type PostDependency, parseDependencies, type StoredDependency, toStoredDependencies } from './dependencies.ts'
@@ -33,7 +33,7 @@ import { dropFields, isDropped, isWorthSealing, sealFields } from './sealed.ts'
 import { isCount, isDuration } from './stored.ts'
 
 /** The newest version of the posting's layout. A larger one was written by a newer release, and is left to processes that can read it. */
-const NEWEST_FORMAT = 4
+const NEWEST_FORMAT = 5
 /** The version of most postings. Postings with dependencies have the next version: a release that does not know them would run the job at once. */
 export const POSTING_FORMAT = 1
 const FORMAT_WITH_DEPENDENCIES = 2
@@ -41,6 +41,8 @@ const FORMAT_WITH_DEPENDENCIES = 2
 const FORMAT_WITH_BATCH = 3
 /** The version of postings whose key has a window: a release that does not know windows would free the key with the end of the job. */
 const FORMAT_WITH_WINDOW = 4
+/** The version of postings that allow more failures than earlier releases count: to these they would be invalid. */
+const FORMAT_WITH_MANY_ATTEMPTS = 5
 
 /**
  * The maximum size of a posting when it is posted, on every board: half a frame of ZooKeeper, less the rest of the request.
@@ -106,7 +108,7 @@ export interface Posting {
   readonly format: number
   /** The number of the newest run, which is the number of claims of the job. It is never reset. */
   readonly runs: number
-  /** The newest attempts, oldest first. */
+  /** The first and the newest attempts, oldest first; the others are counted: see `attempts.ts`. */
   readonly attempts: readonly RecordedAttempt[]
 }
 
@@ -273,11 +275,14 @@ export function toFormat({
   after,
   batch,
   keyFor,
+  maxAttempts = 0,
 }: {
   readonly after?: unknown
   readonly batch?: unknown
   readonly keyFor?: unknown
+  readonly maxAttempts?: unknown
 }): number {
+  if (Number(maxAttempts) > MAX_LISTED_ATTEMPTS) return FORMAT_WITH_MANY_ATTEMPTS
   if (keyFor !== undefined) return FORMAT_WITH_WINDOW
   if (batch) return FORMAT_WITH_BATCH
   return after ? FORMAT_WITH_DEPENDENCIES : POSTING_FORMAT

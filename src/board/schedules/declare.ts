@@ -66,6 +66,7 @@ export async function declareSchedules(
   const all = await Promise.all(
     declare.map(async (declared) => ({
       version: declared.options.version ?? 0,
+      isEnabled: declared.options.enabled ?? true,
       definitions: await toDefinitions(declared),
     })),
   )
@@ -82,10 +83,10 @@ export async function declareSchedules(
     pruned: [] as string[],
     kept: [] as string[],
   }
-  for (const { version, definitions } of all)
+  for (const { version, isEnabled, definitions } of all)
     for (const { id, ...definition } of definitions) {
-      const declared = { owner, version, digest: toDigest(definition) }
-      const outcome = await schedules.putDefinition(id, definition, declared)
+      const digest = toDigest(isEnabled ? definition : { ...definition, enabled: false })
+      const outcome = await schedules.putDefinition(id, definition, { isEnabled, declared: { owner, version, digest } })
       if (outcome === 'put' || outcome === 'newer' || outcome === 'foreign') report[outcome].push(id)
     }
   // A process of an older release does not know what a newer one declares.
@@ -113,6 +114,6 @@ async function pruneSchedule(
   }
 }
 
-function toDigest(definition: ScheduleDefinition): string {
+function toDigest(definition: ScheduleDefinition & { readonly enabled?: false }): string {
   return createHash('sha256').update(encodePlain(definition, 'msgpack')).digest('hex').slice(0, 32)
 }

@@ -19,6 +19,11 @@ export interface ScheduleOptions extends SchedulePolicyOptions {
    * processes do not undo a deployment that is under way.
    */
   readonly version?: number
+  /**
+   * With `false` the schedule is paused by its declaration, until this is changed; true by default. A schedule that was paused at run time stays
+   * paused, and one that was resumed stays active, until its declaration changes.
+   */
+  readonly enabled?: boolean
 }
 
 type SchedulePostOption =
@@ -49,7 +54,10 @@ export type ScheduleDefinition = Pick<ScheduleRecord, 'spec' | 'job' | 'policies
 const KNOWN_CHANGES: KnownOptions<Omit<ScheduleChanges, 'spec' | 'store'>> = {
   ...{ catchUp: true, window: true, max: true, overlap: true, jitter: true, times: true, pauseAfterFailures: true },
 }
-const KNOWN: KnownOptions<ScheduleOptions> = { ...KNOWN_CHANGES, post: true, tenants: true, version: true }
+const KNOWN: KnownOptions<ScheduleOptions> = {
+  ...KNOWN_CHANGES,
+  ...{ post: true, tenants: true, version: true, enabled: true },
+}
 const KNOWN_POST: KnownOptions<Pick<PostOptions, SchedulePostOption>> = {
   ...{ name: true, details: true, priority: true, size: true, resources: true, limits: true },
   ...{ expiresAfter: true, deadline: true, onOwnerLost: true, maxAttempts: true, backOff: true },
@@ -78,9 +86,10 @@ export function schedule<I extends object>(
   assertOptions(options, KNOWN, what)
   assertOptions(options.post ?? {}, KNOWN_POST, `${what}: post`)
   for (const tenant of Object.keys(options.tenants ?? {})) assertScheduleId(`${id}/${tenant}`)
-  const { version = 0 } = options
+  const { version = 0, enabled = true } = options
   if (!Number.isSafeInteger(version) || version < 0)
     throw new InvalidArgument(`${what}: version must be a whole number from 0, got ${version}`)
+  if (typeof enabled !== 'boolean') throw new InvalidArgument(`${what}: enabled must be true or false`)
   const declared = { id, spec, flow, store, options }
   toPolicies(spec, options, what)
   return declared
@@ -120,7 +129,7 @@ export async function toDefinitions(
 }
 
 /** The fields that an edit changes; the others stay. */
-export interface ScheduleChanges extends Omit<ScheduleOptions, 'post' | 'tenants' | 'version'> {
+export interface ScheduleChanges extends Omit<ScheduleOptions, 'post' | 'tenants' | 'version' | 'enabled'> {
   readonly spec?: ScheduleSpec
   /** Replaces the whole store. */
   readonly store?: object

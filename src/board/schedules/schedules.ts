@@ -42,9 +42,17 @@ type PutOutcome = 'put' | 'unchanged' | 'newer' | 'foreign' | 'exists' | 'missin
 
 /** A schedule to put, and how: `put` creates or replaces, `add` only creates, `edit` only changes. */
 type PutRequest =
-  | { readonly mode: 'put'; readonly definition: ScheduleDefinition; readonly declared?: Declared }
-  | { readonly mode: 'add'; readonly definition: ScheduleDefinition }
+  | ({ readonly mode: 'put'; readonly declared?: Declared } & EnabledDefinition)
+  | ({ readonly mode: 'add' } & EnabledDefinition)
   | { readonly mode: 'edit'; readonly change: (known: ScheduleRecord) => ScheduleDefinition }
+
+interface EnabledDefinition {
+  readonly definition: ScheduleDefinition
+  readonly isEnabled: boolean
+}
+
+/** Who has paused a schedule with `enabled: false`. */
+const DECLARATION = 'its declaration'
 
 /** The declaration of a schedule, if a program declares it at its start. */
 type Declared = NonNullable<ScheduleRecord['declared']>
@@ -81,7 +89,9 @@ export class Schedules {
    * @example await board.schedules.put(schedule('poll', { every: '5m' }, poll, {}))
    */
   async put(declared: DeclaredSchedule): Promise<void> {
-    for (const { id, ...definition } of await toDefinitions(declared)) await this.#put(id, { mode: 'put', definition })
+    const { enabled: isEnabled = true } = declared.options
+    for (const { id, ...definition } of await toDefinitions(declared))
+      await this.#put(id, { mode: 'put', definition, isEnabled })
   }
 
   /**
@@ -95,8 +105,9 @@ export class Schedules {
     const taken = definitions.find((_, index) => known[index] !== undefined)
     // Before anything is put: with tenants, one of them may exist.
     if (taken) throw existsError(taken.id)
+    const { enabled: isEnabled = true } = declared.options
     for (const { id, ...definition } of definitions)
-      if ((await this.#put(id, { mode: 'add', definition })) === 'exists') throw existsError(id)
+      if ((await this.#put(id, { mode: 'add', definition, isEnabled })) === 'exists') throw existsError(id)
   }
 
   /**
@@ -110,9 +121,13 @@ export class Schedules {
     if (outcome === 'missing') throw this.#editor.notFound(id)
   }
 
-  /** @internal Puts one schedule of a declaration. @param declared by whom, if a program declares it at its start */
-  async putDefinition(id: string, definition: ScheduleDefinition, declared: Declared): Promise<PutOutcome> {
-    return this.#put(id, { mode: 'put', definition, declared })
+  /** @internal Puts one schedule of a declaration. @param options.declared by whom */
+  async putDefinition(
+    id: string,
+    definition: ScheduleDefinition,
+    options: { readonly declared: Declared; readonly isEnabled: boolean },
+  ): Promise<PutOutcome> {
+    return this.#put(id, { mode: 'put', definition, ...options })
   }
 
   /** Stops a schedule until {@link resume}; running jobs continue, and `trigger` still works. @throws NotFound */
@@ -229,17 +244,19 @@ export class Schedules {
       if (!definition) return 'missing'
       this.#assertSupported(id, definition)
       const rule = await withScheduleId(id, () => toOccurrences(definition.spec, { now }))
+      const paused = mode === 'edit' ? known?.paused : toPause(known, { isEnabled: request.isEnabled, now })
+      const isResumed = known?.paused !== undefined && !paused
       const isSame = known !== undefined && isSameSpec(known.spec, definition.spec)
-      const cursor = isSame ? known.cursor : now
+      const cursor = isSame && !isResumed ? known.cursor : now
       const awaits = isSame ? known.awaits : undefined
-      const isWaiting = known && (known.paused || awaits !== undefined || isOver({ ...known, ...definition }))
-      const next = isWaiting ? undefined : planNext(id, definition.policies, { rule, cursor })
+      const isWaiting = known && (awaits !== undefined || isOver({ ...known, ...definition }))
+      const next = paused || isWaiting ? undefined : planNext(id, definition.policies, { rule, cursor })
       const value: ScheduleRecord = {
         ...{ counts: NO_COUNTS, recent: [], failuresInRow: 0, createdAt: now },
         ...(known && pickHistory(known)),
         ...definition,
         cursor,
-        ...defined({ next, awaits, declared: declared ?? known?.declared }),
+        ...defined({ next, awaits, paused, declared: declared ?? known?.declared }),
       }
       const written = await store.write([{ id, revision: found?.revision, value }])
       if (written.done) return 'put'
@@ -282,7 +299,17 @@ function existsError(id: string): Duplicate {
   return new Duplicate(`schedule ${id} exists: edit it, or remove it first`)
 }
 
+/** Returns the pause of a schedule that is put: a pause of its declaration goes when the declaration does not ask for it any more. */
+function toPause(
+  known: ScheduleRecord | undefined,
+  { isEnabled, now }: { readonly isEnabled: boolean; readonly now: number },
+): ScheduleRecord['paused'] {
+  const paused = known?.paused
+  if (!isEnabled) return paused ?? { since: now, by: DECLARATION, reason: 'enabled: false' }
+  return paused?.by === DECLARATION ? undefined : paused
+}
+
 /** Returns what an edit leaves as it is. */
-function pickHistory({ counts, recent, failuresInRow, createdAt, paused, last }: ScheduleRecord) {
-  return { counts, recent, failuresInRow, createdAt, ...(paused ? { paused } : {}), ...(last ? { last } : {}) }
+function pickHistory({ counts, recent, failuresInRow, createdAt, last }: ScheduleRecord) {
+  return { counts, recent, failuresInRow, createdAt, ...(last ? { last } : {}) }
 }

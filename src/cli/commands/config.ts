@@ -80,8 +80,8 @@ async function check(options: CheckOptions, context: CliContext): Promise<ExitCo
     import('../input/config/faults.ts'),
   ])
   const { cwd, env } = context
-  const { loadFlows } = await import('../input/flows-module.ts')
-  const checked = { cwd, env, loadFlows: (modules: readonly string[]) => loadFlows(modules, context) }
+  const { loadFlowsAndServices } = await import('../input/flows-module.ts')
+  const checked = { cwd, env, loadFlows: (modules: readonly string[]) => loadFlowsAndServices(modules, context) }
   const asked = askedDeployment(options, env)
   const chosen = options.all ? [undefined, ...read.deployments] : [asked]
   const selected = options.all ? ('all' as const) : toSelected(options, env)

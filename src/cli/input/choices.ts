@@ -24,7 +24,7 @@ export const FLOW_STATE_CHOICES = [
 ] as const satisfies readonly FlowState[]
 export const LOG_LEVEL_CHOICES = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 /** The largest `maxAttempts` that a board accepts. */
-export const MAX_ATTEMPTS = 10
+export const MAX_ATTEMPTS = 1_000_000
 /** The formats of drawings of flows. */
 export const GRAPH_FORMATS = ['mermaid', 'dot', 'svg'] as const
 export type GraphFormat = (typeof GRAPH_FORMATS)[number]

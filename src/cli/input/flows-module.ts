@@ -1,6 +1,6 @@
 /** The flows and services of the modules that the command line names. */
 import { pathToFileURL } from 'node:url'
-import type { PostOptions } from '../../board/index.ts'
+import type { DeclaredLimits, DeclaredSchedule, PostOptions } from '../../board/index.ts'
 import type { ConductorHooks, ErrorHandler } from '../../conductor/index.ts'
 import { Duplicate, InvalidArgument } from '../../core/errors.ts'
 import { collectExports, exportNamed } from '../../core/module-exports.ts'
@@ -36,7 +36,10 @@ export interface FlowModules {
   readonly services?: unknown
   /** The exports `hooks` and `onError`, which conductors check. */
   readonly hooks?: ConductorHooks
-  readonly onError?: ErrorHandler
+  readonly onError?: readonly ErrorHandler[]
+  /** The exports `schedules` and `limits`, which conductors put on their board. */
+  readonly schedules?: readonly DeclaredSchedule[]
+  readonly limits?: DeclaredLimits['declare']
 }
 
 /**
@@ -52,16 +55,58 @@ export async function loadFlowsAndServices(modules: ModuleNames, options: Module
   assertDistinct(loaded)
   const tsx = loaded.find((each) => each.tsx !== undefined)?.tsx
   const { services, hooks } = await mergeExports(loaded)
-  const onError = onlyOne(loaded)
+  // A module may export again what another one exports.
+  const onError = [...new Set(loaded.flatMap((each) => each.onError))]
   return {
     flows: [...new Set(loaded.flatMap(({ flows }) => flows))],
     urls: loaded.map(({ url }) => url),
     ...(tsx === undefined ? {} : { execArgv: ['--import', tsx.href] }),
     ...definedOnly({ services, hooks, onError }),
+    ...mergeDeclarations(loaded, changed),
   }
 }
 
+/**
+ * Returns what the modules declare. The flows of schedules have the defaults of the config file, too.
+ *
+ * @throws Duplicate for a schedule or a limit that two modules declare differently
+ */
+function mergeDeclarations(
+  loaded: readonly LoadedModule[],
+  changed: ReadonlyMap<AnyFlow, AnyFlow>,
+): Pick<FlowModules, 'schedules' | 'limits'> {
+  const schedules = uniteByName('schedule', loaded, ({ schedules }) => schedules?.map((each) => [each.id, each]))
+  const withDefaults = (declared: DeclaredSchedule): DeclaredSchedule => {
+    const { flow } = declared
+    return { ...declared, flow: typeof flow === 'string' ? flow : (changed.get(flow) ?? flow) }
+  }
+  const limits = uniteByName('limit', loaded, (each) => each.limits && Object.entries(each.limits))
+  return {
+    ...(schedules.size > 0 ? { schedules: [...schedules.values()].map(withDefaults) } : {}),
+    ...(limits.size > 0 ? { limits: Object.fromEntries(limits) } : {}),
+  }
+}
+
+function uniteByName<T>(
+  what: string,
+  loaded: readonly LoadedModule[],
+  declaredBy: (module: LoadedModule) => readonly (readonly [name: string, declared: T])[] | undefined,
+): Map<string, T> {
+  const known = new Map<string, { readonly declared: T; readonly module: string }>()
+  for (const each of loaded)
+    for (const [name, declared] of declaredBy(each) ?? []) {
+      const other = known.get(name)
+      // A module may export again what another one exports.
+      if (other && other.declared !== declared)
+        throw new Duplicate(`modules ${other.module} and ${each.module} both declare ${what} ${name}; keep one of them`)
+      known.set(name, { declared, module: each.module })
+    }
+  return new Map([...known].map(([name, { declared }]) => [name, declared]))
+}
+
 interface LoadedModule extends HookExports {
+  readonly schedules: readonly DeclaredSchedule[] | undefined
+  readonly limits: DeclaredLimits['declare'] | undefined
   readonly module: string
   readonly url: URL
   readonly tsx: URL | undefined
@@ -98,7 +143,30 @@ async function loadOne(
   }
   const url = pathToFileURL(file)
   // Conductors check the content of hooks and onError.
-  return { module, url, tsx, flows, services, ...hookExports(module, exported) }
+  return {
+    module,
+    url,
+    tsx,
+    flows,
+    services,
+    ...hookExports(module, exported),
+    ...declarationExports(module, exported),
+  }
+}
+
+/** @throws InvalidArgument for an export of a wrong type; conductors check the rest */
+function declarationExports(module: string, exported: object): Pick<LoadedModule, 'schedules' | 'limits'> {
+  const schedules = exportNamed(exported, 'schedules')
+  const isList = Array.isArray(schedules) && schedules.every((each) => typeof Object(each).id === 'string')
+  if (schedules !== undefined && !isList)
+    throw new InvalidArgument(`module ${module}: schedules must be a list, as in [schedule('nightly', …)]`)
+  const limits = exportNamed(exported, 'limits')
+  if (limits !== undefined && (typeof limits !== 'object' || limits === null || Array.isArray(limits)))
+    throw new InvalidArgument(`module ${module}: limits must be an object, as in { 'flow/report': { concurrency: 2 } }`)
+  return {
+    schedules: schedules as readonly DeclaredSchedule[] | undefined,
+    limits: limits as DeclaredLimits['declare'] | undefined,
+  }
 }
 
 /** @throws Duplicate naming the two modules that define the same version of a flow differently */
@@ -130,15 +198,6 @@ async function mergeExports(loaded: readonly LoadedModule[]): Promise<Pick<FlowM
     services: mergeServices(services.map((each) => ({ name: `module ${each.module}`, services: each.services }))),
     hooks: hooks.length === 0 ? undefined : mergeHooks(hooks),
   })
-}
-
-/** @throws InvalidArgument if several modules export different functions `onError` */
-function onlyOne(loaded: readonly LoadedModule[]): ErrorHandler | undefined {
-  const given = loaded.filter(({ onError }) => onError !== undefined)
-  const other = given.find(({ onError }) => onError !== given[0]?.onError)
-  if (other)
-    throw new InvalidArgument(`modules ${given[0]?.module} and ${other.module} both export onError; keep one of them`)
-  return given[0]?.onError
 }
 
 /** Returns the flow of a name in modules. @throws as {@link loadFlows} and {@link chooseFlow} */

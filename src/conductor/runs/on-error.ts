@@ -1,9 +1,11 @@
 /**
- * Asks the application what becomes of a job that has failed: RQ's exception handlers, and the retry policies of DiracX' tasks.
+ * Asks the application what becomes of a job that has failed: RQ's exception handlers, and the retry policies of DiracX' tasks. The handlers of the
+ * conductor are asked in order, then `posting.retry` of the flow. The first answer holds.
  *
  * | answer | the job |
  * |---|---|
- * | nothing, or `'retry'` | as the error says: tried again after its back-off while attempts are left, else trashed |
+ * | nothing | as the next one says; after the last one as for `'retry'` |
+ * | `'retry'` | as the error says: tried again after its back-off while attempts are left, else trashed |
  * | `'trash'` | goes to the trash at once |
  * | `{ retryAfter }`, `{ retryAt }` | is tried again then, also after a NonRetryable, while attempts are left |
  */
@@ -13,6 +15,7 @@ import type { Stoppable } from '../../core/async/abort-flag.ts'
 import { InvalidArgument, isDate, Timeout } from '../../core/errors.ts'
 import type { Failure } from '../../core/failure.ts'
 import { type AlarmClock, type Duration, toMilliseconds } from '../../core/time.ts'
+import type { AnyFlow } from '../../flow/index.ts'
 import type { Verdict } from './decide.ts'
 
 /** The run that has failed. */
@@ -43,13 +46,14 @@ export type ErrorHandler = (
 const ANSWER_TIMEOUT_MS = 10_000
 
 export interface AskOptions {
-  readonly onError: ErrorHandler | undefined
+  /** Asked in this order. */
+  readonly handlers: readonly ErrorHandler[]
   readonly job: Job
   readonly run: number
   /** Stops the waiting: the claim is lost. */
   readonly stop: readonly Stoppable[]
   readonly clock: AlarmClock
-  /** Called when the handler itself fails. */
+  /** Called when a handler itself fails. */
   readonly failed: (error: unknown) => void
 }
 
@@ -59,21 +63,43 @@ export type VerdictChange = (verdict: Verdict) => Verdict
 /** Returns the verdict unchanged: there is no failure, or no handler. */
 export const UNCHANGED: VerdictChange = (verdict) => verdict
 
-/** Asks the handler about a verdict with a failure, and returns what its answer changes. Never rejects. */
-export async function askErrorHandler(verdict: Verdict, options: AskOptions): Promise<VerdictChange> {
-  const { onError, job, run, stop, clock, failed } = options
-  if (!onError || !('failure' in verdict)) return UNCHANGED
+/** Asks the handlers about a verdict with a failure, and returns what the first answer changes. Never rejects. */
+export async function askErrorHandlers(verdict: Verdict, options: AskOptions): Promise<VerdictChange> {
+  const { handlers, job, run, stop, clock, failed } = options
+  if (!('failure' in verdict)) return UNCHANGED
   using giveUp = followSignals(stop)
   const late = (time: string) => new Timeout(`${job}: onError has not answered within ${time}`)
   using _limit = abortAfter(giveUp, ANSWER_TIMEOUT_MS, late, clock)
-  try {
-    const context = { job, run, isFinal: verdict.settle === 'trash', signal: giveUp.signal }
-    const answer = (async () => onError(verdict.failure, context))()
-    return toChange((await rejectOnAbort(answer, giveUp)) ?? 'retry', clock.now())
-  } catch (error) {
-    failed(error)
-    return UNCHANGED
+  const context = { job, run, isFinal: verdict.settle === 'trash', signal: giveUp.signal }
+  for (const handler of handlers) {
+    try {
+      const asked = (async () => handler(verdict.failure, context))()
+      const answer = await rejectOnAbort(asked, giveUp)
+      if (answer !== undefined) return toChange(answer, clock.now())
+    } catch (error) {
+      failed(error)
+      if (giveUp.aborted) return UNCHANGED
+    }
   }
+  return UNCHANGED
+}
+
+/** Returns the handler that asks `posting.retry` of the flow; none if the flow has no such function. It is not asked about a NonRetryable. */
+export function flowRetryHandlers(flow: AnyFlow | undefined): readonly ErrorHandler[] {
+  const retry = flow?.posting?.retry
+  if (!retry) return []
+  return [
+    (failure, { job }) => {
+      if (failure.nonRetryable) return undefined
+      const answer: unknown = retry(job.failedAttempts + 1, failure)
+      if (answer === undefined || answer === 'trash') return answer
+      if (isDate(answer)) return { retryAt: answer }
+      if (typeof answer === 'string' || typeof answer === 'number') return { retryAfter: answer as Duration }
+      throw new InvalidArgument(
+        `flow ${flow.name}: posting.retry must return a duration, a Date, 'trash' or nothing; the job is handled as if it returned nothing`,
+      )
+    },
+  ]
 }
 
 /** @throws InvalidArgument for an answer that is none */

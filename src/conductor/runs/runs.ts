@@ -17,7 +17,7 @@ import type { Telemetry } from '../../telemetry/index.ts'
 import { decide, type OnFailure, type RunEnding, type Verdict } from './decide.ts'
 import type { DisclosurePolicy } from './disclosure.ts'
 import { type JobRun, type JobRunContext, runJob, toRunEnding } from './job-run.ts'
-import { askErrorHandler, type ErrorHandler, UNCHANGED } from './on-error.ts'
+import { askErrorHandlers, type ErrorHandler, flowRetryHandlers, UNCHANGED } from './on-error.ts'
 import { consumeWithRecord, type Settled, settle } from './settle.ts'
 
 /** A job was claimed and its flow is about to run. */
@@ -38,8 +38,8 @@ export interface RunsOptions extends JobRunContext {
   readonly board: JobBoard
   readonly limits: Pick<Limits, 'pushBack' | 'take' | 'isSupported'>
   readonly onFailure: OnFailure
-  /** Decides what becomes of jobs that fail. */
-  readonly errorHandler: ErrorHandler | undefined
+  /** Decide what becomes of jobs that fail, before `posting.retry` of their flow. */
+  readonly errorHandlers: readonly ErrorHandler[]
   /** The policy for reasons and failures on the board. */
   readonly disclosure: DisclosurePolicy
   readonly log: Logger
@@ -135,7 +135,7 @@ export class Runs {
   /** Runs a job and settles it. `idle` resolves when the code of the run has ended, too. */
   async #runAndSettle(claim: Claim): Promise<{ idle: Promise<void> }> {
     const { job, run } = claim
-    const { board, onStarted, onError, leave, disclosure, clock, errorHandler: handler } = this.#options
+    const { board, onStarted, onError, leave, disclosure, clock, flows, errorHandlers } = this.#options
     onStarted({ board, job, run })
     const span = this.#startSpan(claim)
     const { idle, refused, ...ran } = await this.#run(claim, span)
@@ -143,8 +143,11 @@ export class Runs {
     if (refused.length > 0) await this.#pushBack(claim, refused)
     const { ending, consumed } = await this.#record(claim, ran)
     const decided = decide(ending, this.#options)
-    const asked = { onError: handler, job, run, stop: [claim.stops.lost], clock, failed: onError }
-    const change = handler && 'failure' in decided ? await askErrorHandler(decided, asked) : UNCHANGED
+    let change = UNCHANGED
+    if ('failure' in decided) {
+      const handlers = [...errorHandlers, ...flowRetryHandlers(flows.find(job.details))]
+      change = await askErrorHandlers(decided, { handlers, job, run, stop: [claim.stops.lost], clock, failed: onError })
+    }
     const verdict = change(decided)
     if (ending.kind === 'fenced') await this.#delayAbandon(claim)
     const disclosed = change(disclosure.decide(ending, this.#options))

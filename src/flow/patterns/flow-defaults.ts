@@ -7,7 +7,7 @@ import { checkPostingDefaults, type PostingDefaults } from './posting-defaults.t
 type PlainLimits = readonly (string | { readonly key: string; readonly cost?: number })[]
 
 /** The settings of a flow in a configuration. */
-export interface FlowDefaults extends Omit<PostingDefaults, 'resources' | 'limits' | 'key'> {
+export interface FlowDefaults extends Omit<PostingDefaults, 'resources' | 'limits' | 'key' | 'retry' | 'mutex'> {
   /** The resources of its jobs, besides the resources that its code declares. */
   readonly resources?: { readonly exclusive?: readonly string[]; readonly shared?: readonly string[] }
   /** The limits of its jobs, besides the limits that its code declares. */

@@ -1,6 +1,6 @@
 /** Defaults of a flow for `post`: the author of a flow knows best how many attempts are useful. */
 import { InvalidArgument } from '../../core/errors.ts'
-import { describeError } from '../../core/failure.ts'
+import { describeError, type Failure } from '../../core/failure.ts'
 import { assertOptions, type KnownOptions } from '../../core/options.ts'
 import type { Duration } from '../../core/time.ts'
 
@@ -32,6 +32,11 @@ interface DeclaredKey {
 export interface PostingDefaults<S = AnyStore> {
   /** The resources that each job owns while it runs. */
   readonly resources?: FromStore<Readonly<Partial<Record<'exclusive' | 'shared', readonly string[]>>>, S>
+  /**
+   * Whether at most one job of the flow runs at once, from schedules, too: each owns the resource `mutex/FLOW` alone. With a name, at most one job of all flows with
+   * this name.
+   */
+  readonly mutex?: boolean | string
   /** The key of each job: at most one job with it is on the board. With `{ name, for, on }` it has a window, or replaces jobs that wait. */
   readonly key?: FromStore<string | DeclaredKey, S>
   /** The keys of the limits that each job keeps, besides the key of its flow. */
@@ -45,6 +50,14 @@ export interface PostingDefaults<S = AnyStore> {
     readonly max?: Duration
     readonly jitter?: 'full' | 'none'
   }
+  /**
+   * Decides when a job is tried again after a failed run, in place of `backOff`: returns the pause, the time, `'trash'`, or nothing for the back-off. It is called
+   * by the conductor that ran the job, unless its `onError` has answered, and not for a NonRetryable. `maxAttempts` is a million where only `retry` is given.
+   *
+   * @param attempt the number of runs that have failed, with this one: 1 after the first
+   * @example (attempt, { code }) => (code === 'ENOSPC' ? '1h' : attempt < 20 ? '30s' : 'trash')
+   */
+  readonly retry?: (attempt: number, failure: Failure) => Duration | Date | 'trash' | undefined
   /** The time after its post after which a job that was not started goes to the trash. */
   readonly expiresAfter?: Duration
   /** The time limit of one run, from its claim. */
@@ -55,12 +68,17 @@ export interface PostingDefaults<S = AnyStore> {
   readonly size?: 'small' | 'medium' | 'large'
 }
 
+/** The `maxAttempts` of a flow whose `retry` decides: the maximum. */
+const UNLIMITED_ATTEMPTS = 1_000_000
+
 const KNOWN_DEFAULTS: KnownOptions<PostingDefaults> = {
   resources: true,
+  mutex: true,
   key: true,
   limits: true,
   maxAttempts: true,
   backOff: true,
+  retry: true,
   expiresAfter: true,
   deadline: true,
   onOwnerLost: true,
@@ -78,11 +96,20 @@ export function checkPostingDefaults(flow: string, value: unknown): PostingDefau
   if (typeof value !== 'object' || value === null)
     throw new InvalidArgument(`flow ${flow}: posting must be an object, such as { maxAttempts: 5 }`)
   assertOptions(value, KNOWN_DEFAULTS, `flow ${flow}: posting`)
-  return Object.freeze(Object.fromEntries(Object.entries(value).filter(([, field]) => field !== undefined)))
+  const { retry, mutex }: PostingDefaults = value
+  if (retry !== undefined && typeof retry !== 'function')
+    throw new InvalidArgument(`flow ${flow}: posting.retry must be a function of the attempt and its failure`)
+  if (mutex !== undefined && typeof mutex !== 'boolean' && (typeof mutex !== 'string' || mutex === ''))
+    throw new InvalidArgument(`flow ${flow}: posting.mutex must be true, false, or a name that flows share`)
+  const given = Object.fromEntries(Object.entries(value).filter(([, field]) => field !== undefined))
+  return Object.freeze(retry ? { maxAttempts: UNLIMITED_ATTEMPTS, ...given } : given)
 }
 
 /** The declarations of a flow for one store. The values are not checked yet. */
-export type Declarations = Readonly<Partial<Record<'resources' | 'key' | 'limits', unknown>>>
+export type Declarations = Readonly<Partial<Record<'resources' | 'key' | 'limits', unknown>>> & {
+  /** The resource that each job of the flow owns alone. */
+  readonly mutex?: string | undefined
+}
 
 const NO_DECLARATIONS: Declarations = {}
 
@@ -96,8 +123,8 @@ export function evaluateDeclarations(
   { name, posting }: { readonly name: string; readonly posting: PostingDefaults | undefined },
   store: AnyStore,
 ): Declarations {
-  const { resources, key, limits } = posting ?? {}
-  if (resources === undefined && key === undefined && limits === undefined) return NO_DECLARATIONS
+  const { resources, mutex = false, key, limits } = posting ?? {}
+  if (resources === undefined && mutex === false && key === undefined && limits === undefined) return NO_DECLARATIONS
   // A copy: a function that changed the store would change the inputs of the tasks.
   const frozen = Object.freeze({ ...store })
   const evaluate = (what: string, declared: unknown): unknown => {
@@ -115,6 +142,7 @@ export function evaluateDeclarations(
   }
   return {
     resources: evaluate('resources', resources),
+    mutex: mutex === false ? undefined : `mutex/${mutex === true ? name : mutex}`,
     key: evaluate('key', key),
     limits: evaluate('limits', limits),
   }

@@ -1,5 +1,6 @@
 /** Finds one job on the board, in the trash, in its logbook or in the history, and reads all its details. */
-import type { Attempt, EndedJob, Job, TrashedJob } from '../../board/index.ts'
+import type { Attempt, EndedJob, Job, OmittedAttempts, TrashedJob } from '../../board/index.ts'
+import { FIRST_ATTEMPTS } from '../../board/internal.ts'
 import { findTrashedSince, type JobRecord, type Located, locate, readRecord } from '../../conductor/internal.ts'
 import { NotFound } from '../../core/errors.ts'
 import type { Redactor } from '../../core/redaction.ts'
@@ -69,6 +70,7 @@ async function boardDetail(job: Job, context: DetailContext): Promise<JobDetail 
   const isDelayed = waits?.kind === 'delay' || waits?.kind === 'job'
   const row = toOpenRow(job, {
     ...{ waits, cancelRequested: job.cancelRequested, postedAt: job.postedAt },
+    failed: job.failedAttempts,
     state: isClaimed ? 'RUNNING' : isDelayed ? 'DELAYED' : 'WAITING',
     run: isClaimed ? currentRun(job) : undefined,
     delayedUntil: waits?.kind === 'delay' ? waits.until : undefined,
@@ -79,7 +81,8 @@ async function boardDetail(job: Job, context: DetailContext): Promise<JobDetail 
     ...{ resources: toResources(job), backOff: job.backOff && formatBackOff(job.backOff), cancellation },
     progress: record && isClaimed ? progressOf(record) : undefined,
     ...{ after: job.after, dependents },
-    attempts: toAttempts(job.attempts, { runs: job.runs, isClaimed }),
+    attempts: toAttempts(job.attempts, { runs: job.runs, omitted: job.omittedAttempts, isClaimed }),
+    omittedAttempts: job.omittedAttempts,
     storeKeys: Object.keys(job.details.store ?? {}),
     logbook: toLogbook(record, context),
     commands: commandsFor(row, viewed),
@@ -94,6 +97,7 @@ function trashDetail(trashed: TrashedJob, record: JobRecord | undefined, context
     ...{ reason, trashedBy: who, resources: toResources(trashed), after, dependents: [] },
     failure: failure && failureView(failure, context.redaction),
     attempts: toTrashedAttempts(trashed),
+    omittedAttempts: trashed.omittedAttempts,
     storeKeys: Object.keys(trashed.details.store ?? {}),
     logbook: toLogbook(record, context),
     commands: commandsFor(row, context.viewed),
@@ -141,8 +145,8 @@ function toEndedAttempts(ended: EndedJob): AttemptRow[] {
 }
 
 /** Returns the attempts of a job in the trash. Its last run took until it was moved there, if that run was the cause. */
-function toTrashedAttempts({ attempts, runs, at, reason }: TrashedJob): AttemptRow[] {
-  const shown = toAttempts(attempts, { runs })
+function toTrashedAttempts({ attempts, omittedAttempts, runs, at, reason }: TrashedJob): AttemptRow[] {
+  const shown = toAttempts(attempts, { runs, omitted: omittedAttempts })
   const [last, newest] = [attempts.at(-1), shown.at(-1)]
   if (!last || !newest || last.ended !== 'failed' || last.reason !== reason) return shown
   return [...shown.slice(0, -1), { ...newest, tookMs: Math.max(0, at.getTime() - last.at.getTime()) }]
@@ -150,12 +154,18 @@ function toTrashedAttempts({ attempts, runs, at, reason }: TrashedJob): AttemptR
 
 function toAttempts(
   attempts: readonly Attempt[],
-  { runs, isClaimed = false }: { readonly runs: number; readonly isClaimed?: boolean },
+  {
+    runs,
+    omitted,
+    isClaimed = false,
+  }: { readonly runs: number; readonly omitted?: OmittedAttempts | undefined; readonly isClaimed?: boolean },
 ): AttemptRow[] {
+  const between = omitted ? omitted.failed + omitted.returned + omitted.lost : 0
   return attempts.map(({ who, at, ended, reason }, index) => {
     const isCurrent = isClaimed && index === attempts.length - 1
     const outcome = ended ?? (isCurrent ? undefined : 'lost')
-    return { run: Math.max(1, runs - attempts.length + 1 + index), who, at, outcome, reason }
+    const after = attempts.length - 1 - index + (index < FIRST_ATTEMPTS ? between : 0)
+    return { run: Math.max(1, runs - after), who, at, outcome, reason }
   })
 }
 

@@ -1,9 +1,9 @@
 /** Converts jobs to rows of lists, and to what a search reads of them: jobs on the board, in the trash, and in the history. */
 import type { Attempt, EndedJob, Job, TrashedJob, WaitingFor } from '../../board/index.ts'
-import type { ListedJob } from '../../board/internal.ts'
+import { countFailures, type ListedJob } from '../../board/internal.ts'
 import type { Redactor } from '../../core/redaction.ts'
 import { toDate } from '../../core/time.ts'
-import { countFailed, currentRun, jobFacts, waitingView, workView } from '../../views/index.ts'
+import { currentRun, jobFacts, waitingView, workView } from '../../views/index.ts'
 import { deathsOf, type ListContext, reasonOf, stateOf } from '../../views/internal.ts'
 import type { Searched } from '../search/match.ts'
 import type { Unencoded } from '../wire/common.ts'
@@ -20,6 +20,7 @@ export function toJobRow(listed: ListedJob, context: ListContext): JobRow {
   const { job, posting, claimed, cancelRequested, dueAt } = listed
   return toOpenRow(posting, {
     ...{ state: stateOf(listed, context.now), cancelRequested, postedAt: job.postedAt },
+    failed: countFailures(posting.attempts),
     run: claimed ? currentRun(posting) : undefined,
     waits: claimed ? undefined : reasonOf(listed, context),
     delayedUntil: dueAt > context.now ? toDate(dueAt) : undefined,
@@ -28,7 +29,7 @@ export function toJobRow(listed: ListedJob, context: ListContext): JobRow {
 
 type OpenPosting = Parameters<typeof jobFacts>[0] & Pick<Job, 'attempts'> & Partial<Pick<Job, 'key' | 'batch'>>
 
-interface OpenJob extends Pick<JobRow, 'state' | 'cancelRequested' | 'postedAt' | 'delayedUntil'> {
+interface OpenJob extends Pick<JobRow, 'state' | 'cancelRequested' | 'postedAt' | 'delayedUntil' | 'failed'> {
   /** The run that owns the job now. */
   readonly run: Attempt | undefined
   readonly waits: WaitingFor | undefined
@@ -39,7 +40,7 @@ export function toOpenRow(posting: OpenPosting, { run, waits, ...known }: OpenJo
   const { schedule, ...facts } = jobFacts(posting)
   const { key, batch } = posting
   return {
-    ...{ ...facts, schedule: schedule?.id, key, batch, failed: countFailed(posting) },
+    ...{ ...facts, schedule: schedule?.id, key, batch },
     ...known,
     ...{ owner: run?.who, runningSince: run?.at },
     reason: waits ? waits.text : known.state === 'RUNNING' ? undefined : deathsOf(posting),

@@ -342,6 +342,8 @@ export const texts = {
     deadline: 'Deadline of a run',
     backOff: 'Pauses between runs',
     attempts: 'Attempts',
+    omitted: (all: string, failed: string, returned: string, lost: string) =>
+      `${all} attempts after the second are not listed: ${failed} failed, ${returned} returned, ${lost} ended with their owner.`,
     run: 'Run',
     runsNow: 'runs',
     outcome: 'Outcome',

@@ -112,6 +112,10 @@ export const jobDetail = jobRow.extend({
   after: z.array(z.object({ uuid: z.string(), on: z.enum(['done', 'settled']) })),
   dependents: z.array(z.string()),
   attempts: z.array(attempt),
+  /** The numbers of attempts after the second one that are not listed. */
+  omittedAttempts: z
+    .object({ failed: z.number().int(), returned: z.number().int(), lost: z.number().int() })
+    .optional(),
   cancellation: cancellation.optional(),
   /** Who has moved it to the trash. */
   trashedBy: z.string().optional(),

@@ -5,10 +5,13 @@ import {
   type AttemptHistory,
   beginAttempt,
   canRetry,
+  countFailures,
   endAttempt,
   exceededLimit,
   isSuspect,
   parseAttempts,
+  toAttempts,
+  toOmittedAttempts,
 } from '../../../src/board/model/attempts.ts'
 import { InvalidPosting } from '../../../src/core/errors.ts'
 
@@ -40,7 +43,7 @@ describe('an attempt', () => {
 })
 
 describe('limits', () => {
-  test.each([1, 3, 10])('after %d failures no more are allowed', (maxAttempts) => {
+  test.each([1, 3, 10, 1_000])('after %d failures no more are allowed', (maxAttempts) => {
     let posting = fresh(maxAttempts)
     for (let failure = 1; failure < maxAttempts; failure++) {
       expect(canRetry(begin(posting))).toBe(true)
@@ -68,7 +71,7 @@ describe('limits', () => {
 
   test('a list that is cut counts as the whole one would', () => {
     fc.assert(
-      fc.property(ends, fc.integer({ min: 1, max: 10 }), (history, maxAttempts) => {
+      fc.property(ends, fc.integer({ min: 1, max: 100 }), (history, maxAttempts) => {
         let posting = fresh(maxAttempts)
         let failures = 0
         let deaths = 0
@@ -79,7 +82,9 @@ describe('limits', () => {
           deaths = end === 'death' ? deaths + 1 : 0
           expect(exceededLimit(posting) !== undefined).toBe(failures >= maxAttempts || deaths >= 10)
           expect(isSuspect(posting)).toBe(deaths >= 2)
-          expect(posting.attempts.length).toBeLessThanOrEqual(20)
+          expect(posting.attempts.length).toBeLessThanOrEqual(14)
+          expect(countFailures(posting.attempts)).toBe(failures)
+          expect(posting.attempts).toEqual(parseAttempts(structuredClone(posting.attempts)))
         }
         expect(posting.runs).toBeLessThanOrEqual(history.length)
       }),
@@ -97,6 +102,45 @@ describe('limits', () => {
       posting = begin(posting)
       expect(exceededLimit(posting)).toBeUndefined()
     }
+  })
+})
+
+describe('a long list', () => {
+  const nth = (posting: AttemptHistory, index: number) =>
+    beginAttempt(posting, { who: `who ${index}`, at: new Date(index) })
+
+  test('keeps the first two and the last eight attempts, and counts the others by how they ended', () => {
+    let posting = fresh(1_000)
+    for (let index = 1; index <= 99; index += 1) {
+      const begun = nth(posting, index)
+      const ends = [{ ended: 'failed' } as const, { ended: 'returned' } as const, undefined][index % 3]
+      posting = ends ? endAttempt(begun, ends) : begun
+    }
+    expect(toAttempts(posting).map(({ who }) => who)).toEqual(
+      [1, 2, 92, 93, 94, 95, 96, 97, 98, 99].map((n) => `who ${n}`),
+    )
+    expect(toOmittedAttempts(posting)).toEqual({ failed: 30, returned: 29, lost: 30 })
+    expect(countFailures(posting.attempts)).toBe(33)
+    expect(posting.runs).toBe(99)
+  })
+
+  test('of ten attempts omits none, and of eleven one', () => {
+    let posting = fresh(1_000)
+    for (let index = 1; index <= 10; index += 1) posting = endAttempt(nth(posting, index), { ended: 'failed' })
+    expect(toOmittedAttempts(posting)).toBeUndefined()
+    expect(toAttempts(posting)).toHaveLength(10)
+    posting = endAttempt(nth(posting, 11), { ended: 'failed' })
+    expect(toOmittedAttempts(posting)).toEqual({ failed: 1, returned: 0, lost: 0 })
+    expect(toAttempts(posting)).toHaveLength(10)
+  })
+
+  test.each([
+    [{ failed: -1, returned: 0, lost: 0 }],
+    [{ failed: 1 }],
+    ['many'],
+    [{ failed: 1.5, returned: 0, lost: 0 }],
+  ])('with counts that are none is refused: %j', (omitted) => {
+    expect(() => parseAttempts([{ who: 'several', at, ended: 'returned', omitted }])).toThrow(InvalidPosting)
   })
 })
 

@@ -83,11 +83,14 @@ describe('wrong usage: exit code 2', () => {
     [['jobs', '--board', 'memory:'], 'board memory: would end with this command; name one that is shared'],
     [['post'], 'name the flow, or a file with --from'],
     [['post', '', '--store', '{}'], 'the name of the flow must not be empty'],
-    [['post', 'hello', '--max-attempts', '0'], '--max-attempts must be a whole number from 1 to 10, got 0'],
-    [['post', 'hello', '--max-attempts', '99'], '--max-attempts must be a whole number from 1 to 10, got 99'],
+    [['post', 'hello', '--max-attempts', '0'], '--max-attempts must be a whole number from 1 to 1000000, got 0'],
+    [
+      ['post', 'hello', '--max-attempts', '1000001'],
+      '--max-attempts must be a whole number from 1 to 1000000, got 1000001',
+    ],
     [
       ['post', 'hello', '--max-attempts', '{"password":"hunter2"}'],
-      '--max-attempts must be a whole number from 1 to 10\n',
+      '--max-attempts must be a whole number from 1 to 1000000\n',
     ],
     [['post', 'hello', '--priority', '{"password":"hunter2"}'], '--priority must be one of VERY_HIGH, HIGH'],
     [['post', 'hello', '--uuid', '42'], "--uuid must be a UUID, got '42'"],

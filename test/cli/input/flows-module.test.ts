@@ -312,7 +312,10 @@ export const hooks = {
 
   test.each([
     ['hooks = 1', 'module flows.mjs: hooks must be an object, as in { settled: (event) => … }'],
-    ['onError = 1', 'module flows.mjs: onError must be a function of a failure and its run'],
+    [
+      'onError = 1',
+      'module flows.mjs: onError must be a function of a failure and its run, or a list of such functions',
+    ],
     ['hooks = { settle: () => 1 }', 'hooks has no option "settle"; did you mean'],
   ])('of a wrong type are refused: %s', async (given, says) => {
     await using place = await createCliFolder()

@@ -120,12 +120,15 @@ const REPORTS: Readonly<Record<string, JobReport>> = {
     job: {
       ...(JOBS[0] as JobView),
       ...{ ref: `${uuid(1)}.job0000000001`, postedBy: 'web-3:812' },
-      ...{ storeKeys: ['folder', 'password'], attempts: ATTEMPTS },
+      ...{ storeKeys: ['folder', 'password'], attempts: ATTEMPTS, failedAttempts: 1 },
     },
     logbook: null,
   },
-  'show-trashed': { job: { ...TRASHED, storeKeys: [], attempts: ATTEMPTS }, logbook: LOGBOOK },
-  'show-resting': { job: { ...(JOBS[1] as JobView), ref: uuid(2), storeKeys: [], attempts: [] }, logbook: RESTING },
+  'show-trashed': { job: { ...TRASHED, storeKeys: [], attempts: ATTEMPTS, failedAttempts: 1 }, logbook: LOGBOOK },
+  'show-resting': {
+    job: { ...(JOBS[1] as JobView), ref: uuid(2), storeKeys: [], attempts: [], failedAttempts: 0 },
+    logbook: RESTING,
+  },
   'show-done': { logbook: LOGBOOK },
 }
 const CONDUCTORS: readonly ConductorView[] = [

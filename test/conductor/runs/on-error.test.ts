@@ -1,5 +1,5 @@
-/** What the option `onError` chooses for jobs that have failed, and what becomes of them if it fails itself. */
-import { expect, test } from 'vitest'
+/** What the option `onError`, and `posting.retry` of a flow, choose for jobs that have failed, and what becomes of them if these fail themselves. */
+import { describe, expect, test } from 'vitest'
 import {
   type ErrorHandler,
   type FailedRun,
@@ -28,7 +28,11 @@ const crawl = linear(
   }),
 )
 
-async function failOnce(onError: ErrorHandler, error: 'plain' | 'final' | 'none', { maxAttempts = 2 } = {}) {
+async function failOnce(
+  onError: ErrorHandler | readonly ErrorHandler[],
+  error: 'plain' | 'final' | 'none',
+  { maxAttempts = 2 } = {},
+) {
   const board = await openBoard('memory:')
   const conductor = await startConductor({
     ...{ board, persistence: 'memory:', flows: [crawl], onError, onFailure: 'retry' },
@@ -137,4 +141,109 @@ test('a handler that does not answer keeps the job for ten seconds', async () =>
   // A drain reports what went wrong beside the jobs.
   await expect(draining).rejects.toThrow('onError has not answered within')
   expect((await all(bench.board.jobs()))[0]?.attempts).toMatchObject([{ reason: 'Error: 503' }])
+})
+
+test('of several the first answer holds, and one that fails is skipped', async () => {
+  const asked: string[] = []
+  const answers = (name: string, answer: ReturnType<ErrorHandler>): ErrorHandler => {
+    return () => {
+      asked.push(name)
+      return answer
+    }
+  }
+  const failing: ErrorHandler = () => {
+    asked.push('failing')
+    throw new Error('no Sentry')
+  }
+  const handlers = [answers('silent', undefined), failing, answers('first', 'trash'), answers('second', 'retry')]
+  await using failed = await failOnce(handlers, 'plain')
+  expect([failed.settled, asked]).toEqual(['trashed', ['silent', 'failing', 'first']])
+})
+
+describe('posting.retry', () => {
+  type Retry = (attempt: number, failure: Failure) => string | number | Date | undefined
+
+  function flaky(retry: Retry, posting: object = {}, error = () => new Error('busy')) {
+    const fail = task('fail', {
+      execute: () => {
+        throw error()
+      },
+    })
+    return linear({ name: 'flaky', posting: { ...posting, retry: retry as never } }, input(), fail)
+  }
+
+  test('chooses the pause after each failed run until it answers trash, however many there are', async () => {
+    const asked: [number, string][] = []
+    const flow = flaky((attempt, { message }) => {
+      asked.push([attempt, message])
+      return attempt < 25 ? `${attempt}m` : 'trash'
+    })
+    await using bench = await workbench({ flows: [flow] })
+    const job = await bench.board.post(flow, {})
+    for (let run = 1; run < 25; run += 1) {
+      await bench.drain()
+      bench.clock.advance(`${run}m`)
+    }
+    await bench.drain()
+    const [trashed] = await all(bench.board.trashed())
+    expect(asked).toEqual(Array.from({ length: 25 }, (_, index) => [index + 1, 'busy']))
+    expect(trashed).toMatchObject({ uuid: job.uuid, runs: 25, failedAttempts: 25 })
+    expect(trashed?.attempts).toHaveLength(10)
+    expect(trashed?.omittedAttempts).toEqual({ failed: 15, returned: 0, lost: 0 })
+  })
+
+  test('may answer with a time, and with nothing for the back-off', async () => {
+    let first = NOW
+    const flow = flaky((attempt) => (attempt === 1 ? first : undefined), {
+      backOff: { first: '7m', factor: 1, jitter: 'none' },
+    })
+    await using bench = await workbench({ flows: [flow] })
+    first = new Date(bench.clock.now() + 3_600_000)
+    const job = await bench.board.post(flow, {})
+    await bench.drain()
+    for (const [pause, runs] of [
+      ['59m', 1],
+      ['1m', 2],
+      ['6m', 2],
+      ['1m', 3],
+    ] as const) {
+      bench.clock.advance(pause)
+      await bench.drain()
+      expect([pause, job.runs]).toEqual([pause, runs])
+    }
+  })
+
+  test('is not asked about a NonRetryable, nor after an answer of onError, and keeps to maxAttempts', async () => {
+    let asked = 0
+    const count: Retry = () => {
+      asked += 1
+      return '1m'
+    }
+    const cases = [
+      { flow: flaky(count, {}, () => new NonRetryable('404')), options: {}, runs: 1, times: 0 },
+      { flow: flaky(count), options: { onError: () => 'trash' as const }, runs: 1, times: 0 },
+      { flow: flaky(count, { maxAttempts: 2 }), options: {}, runs: 2, times: 2 },
+    ]
+    for (const { flow, options, runs, times } of cases) {
+      asked = 0
+      await using bench = await workbench({ flows: [flow], ...options })
+      await bench.board.post(flow, {})
+      await bench.drain()
+      bench.clock.advance('1m')
+      await bench.drain()
+      const [trashed] = await all(bench.board.trashed())
+      expect([trashed?.runs, asked]).toEqual([runs, times])
+    }
+  })
+
+  test('must be a function, and an answer that is none changes nothing', async () => {
+    expect(() => flaky('10m' as never)).toThrow(
+      'flow flaky: posting.retry must be a function of the attempt and its failure',
+    )
+    const flow = flaky((() => ['soon']) as never, { backOff: { first: '5m', jitter: 'none' } })
+    await using bench = await workbench({ flows: [flow] })
+    await bench.board.post(flow, {})
+    await expect(bench.drain()).rejects.toThrow("posting.retry must return a duration, a Date, 'trash' or nothing")
+    expect((await all(bench.board.jobs()))[0]?.attempts).toMatchObject([{ reason: 'Error: busy' }])
+  })
 })

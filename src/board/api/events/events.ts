@@ -38,6 +38,11 @@ export interface BoardEvents {
    * `arriving`: they arrive again.
    */
   notifications: { readonly state: 'missing' | 'arriving' }
+  /**
+   * The servers have lost the data of the board since this board was opened: a Redis that keeps nothing on disk was restarted, or it was emptied. The board
+   * was created anew; its jobs, limits and schedules are gone. Other boards than those on Redis do not find out.
+   */
+  emptied: Readonly<Record<string, never>>
   /** An error of background work, or of a listener. */
   error: { readonly error: Error }
 }
@@ -52,6 +57,7 @@ const BOARD_EVENTS: Readonly<Record<keyof BoardEvents, true>> = {
   limited: true,
   state: true,
   notifications: true,
+  emptied: true,
   error: true,
 }
 

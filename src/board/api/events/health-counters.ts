@@ -45,6 +45,7 @@ export class HealthCounters {
   note(event: HealthEvent): void {
     if (event === 'backendStopped') this.#stoppedBackends += 1
     else if (event === 'notificationMissed') this.#noteMissed()
+    else if (event === 'emptied') this.#options.errorReporter.events.emit('emptied', {})
     else this.#noteArrived()
   }
 

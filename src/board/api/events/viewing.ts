@@ -5,7 +5,7 @@ import type { LiveView } from '../../view/live-view.ts'
 import type { BoardEvents, ErrorReporter } from './events.ts'
 
 /** The events whose listeners do not open the view. */
-const EVENTS_WITHOUT_VIEW: ReadonlySet<keyof BoardEvents> = new Set(['error', 'state', 'notifications'])
+const EVENTS_WITHOUT_VIEW: ReadonlySet<keyof BoardEvents> = new Set(['error', 'state', 'notifications', 'emptied'])
 
 export interface ViewingOptions {
   readonly lifecycle: Lifecycle

@@ -148,7 +148,7 @@ function toReplacement(
     ...(expiresAfter === undefined ? {} : { expiresAfter: toExpirySteps(elapsedMs) + expiresAfter }),
     ...(hasTimes && elapsedMs > 0 ? { replacedAfter: elapsedMs } : {}),
   }
-  return { ...rest, ...fields, uuid: current.uuid, format: toFormat(fields) }
+  return { ...rest, ...fields, uuid: current.uuid, format: toFormat({ ...fields, maxAttempts: wanted.maxAttempts }) }
 }
 
 /**

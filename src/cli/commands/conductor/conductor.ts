@@ -1,12 +1,13 @@
 /** The command `jobboard conductor`: a daemon that claims jobs and runs their flows. */
 import type { Command } from 'commander'
+import type { DeclaredLimits, DeclaredSchedules } from '../../../board/index.ts'
 import type { Conductor } from '../../../conductor/index.ts'
 import { retry } from '../../../core/async/retry.ts'
 import { NotConnected } from '../../../core/errors.ts'
 import { Redactor } from '../../../core/redaction.ts'
 import { formatDuration, toMilliseconds } from '../../../core/time.ts'
 import { redactUri } from '../../../core/uri.ts'
-import { type CliContext, DONE, type ExitCode, type RunAction } from '../../context.ts'
+import { type CliContext, DONE, type ExitCode, type FileSettings, type RunAction } from '../../context.ts'
 import { BOARD_FLAGS, type BoardFlags, toBoards } from '../../input/board-flags.ts'
 import { LOG_FORMAT_CHOICES } from '../../input/choices.ts'
 import {
@@ -93,8 +94,7 @@ async function conductor(options: ConductorCommandOptions, context: CliContext, 
   const plain = daemonLog(definedOnly({ level: options.logLevel, stream }))
   const redact = redactedKeys(options, context)
   const log = redactedLog(plain, new Redactor(redact))
-  const limits = context.configFile?.limits()
-  const schedules = await context.configFile?.schedules(flows)
+  const { limits, schedules } = await declarationsOf(module, context.configFile)
   await using persistence = await openConductorsLogbooks(options, context, { log })
   await using own = await openBoardsLogbooks(boards, { options, context, log })
   const [first] = boards
@@ -113,7 +113,7 @@ async function conductor(options: ConductorCommandOptions, context: CliContext, 
           toConductorBoard(each, { context, ...boardSettings, persistence: own.persistences[index] }),
         ),
       }
-  const reload = context.configFile && reloader({ command, context, flows, log: plain })
+  const reload = context.configFile && reloader({ command, context, modules: module, log: plain })
   const run = () => {
     // From here on the conductor itself notes the signal.
     const wasHungUp = hangUps > 0
@@ -160,6 +160,16 @@ function withoutWeights({ weights: _, ...rest }: ConductorCommandOptions): Condu
 async function loadModules(options: ConductorCommandOptions, context: CliContext): Promise<FlowModules> {
   const flows = await loadFlowsAndServices(flowsOption(options, 'conductor'), context)
   return options.hooks ? withHooksOf(options.hooks, { flows, options: context }) : flows
+}
+
+/** Returns the limits and schedules of the modules of flows and of the config file. @throws InvalidArgument */
+async function declarationsOf(
+  modules: FlowModules,
+  file: FileSettings | undefined,
+): Promise<{ readonly limits: DeclaredLimits | undefined; readonly schedules: DeclaredSchedules | undefined }> {
+  if (file) return { limits: file.limits(modules.limits), schedules: await file.schedules(modules) }
+  const { limits, schedules } = modules
+  return { limits: limits && { declare: limits }, schedules: schedules && { declare: schedules } }
 }
 
 /** Returns the line that says what a signal has started, and what the next signal would do. */

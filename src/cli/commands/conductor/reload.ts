@@ -4,14 +4,15 @@ import type { Command } from 'commander'
 import type { Conductor } from '../../../conductor/index.ts'
 import { describeError } from '../../../core/failure.ts'
 import type { Logger } from '../../../core/log.ts'
-import type { AnyFlow } from '../../../flow/index.ts'
 import type { CliContext, RereadSettings } from '../../context.ts'
+import type { FlowModules } from '../../input/flows-module.ts'
 import { definedOnly } from '../../input/shared-options.ts'
 
 interface ReloadParts {
   readonly command: Command
   readonly context: CliContext
-  readonly flows: readonly AnyFlow[]
+  /** The modules of flows, as they were loaded at the start. */
+  readonly modules: Pick<FlowModules, 'flows' | 'schedules' | 'limits'>
   /** The logger whose level is set. */
   readonly log: Logger
 }
@@ -22,7 +23,7 @@ const APPLIED = /^(conductor\.(concurrency|logLevel)|limits|schedules|tenants|ow
 const DEFAULT_LOG_LEVEL = 'info'
 
 /** Returns what SIGHUP does. A faulty file changes nothing. */
-export function reloader({ command, context, flows, log }: ReloadParts): (conductor: Conductor) => Promise<void> {
+export function reloader({ command, context, modules, log }: ReloadParts): (conductor: Conductor) => Promise<void> {
   let current = context.configFile
   return async (conductor) => {
     let read: RereadSettings | undefined
@@ -40,8 +41,8 @@ export function reloader({ command, context, flows, log }: ReloadParts): (conduc
     // What is typed comes before the file.
     const isTyped = (name: string) => command.getOptionValueSource(name) === 'cli'
     const concurrency = isTyped('concurrency') ? undefined : (options['concurrency'] ?? availableParallelism())
-    const limits = file.limits()
-    const schedules = await file.schedules(flows)
+    const limits = file.limits(modules.limits)
+    const schedules = await file.schedules(modules)
     const { changedKeys } = await import('../../input/config/changes.ts')
     const changed = changedKeys(current.config, file.config)
     await conductor.reconfigure(definedOnly({ concurrency: concurrency as number | undefined, limits, schedules }))

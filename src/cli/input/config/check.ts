@@ -5,11 +5,10 @@ import type { z } from 'zod'
 import type { DeclaredSchedule } from '../../../board/index.ts'
 import { InvalidArgument, JobboardError } from '../../../core/errors.ts'
 import { parseUri } from '../../../core/uri.ts'
-import type { AnyFlow } from '../../../flow/index.ts'
 import type { CliContext } from '../../context.ts'
 import { findModule } from '../import-module.ts'
 import { type ConfigFile, type ExaminedConfig, sortPlaces } from './config-file.ts'
-import { type Declaration, flowDefaultsAsSchedules, limitsOf, schedulesOf } from './declarations.ts'
+import { type Declaration, flowDefaultsAsSchedules, type KnownModules, limitsOf, schedulesOf } from './declarations.ts'
 import { InvalidConfig, noEntryMessage, type Path } from './faults.ts'
 import { isModulePath, isUri } from './kinds.ts'
 import { CONFIG, type Config } from './schema.ts'
@@ -31,7 +30,7 @@ export function toSelected({ board, persistence }: TypedOptions, env: CliContext
 export interface CheckOptions extends Pick<CliContext, 'cwd' | 'env'> {
   readonly selected: Selected
   /** Loads the flows of modules, to check what the file says of them; absent where the caller loads them itself. */
-  readonly loadFlows?: (modules: readonly string[]) => Promise<readonly AnyFlow[]>
+  readonly loadFlows?: (modules: readonly string[]) => Promise<KnownModules>
 }
 
 /** Checks a whole file. @throws InvalidConfig with all mistakes */
@@ -71,7 +70,7 @@ export async function findFaults(examined: ExaminedConfig, options: CheckOptions
   await checkFlowDefaults({ values: right, faults })
   if (faults.isEmptyFor(['tenants', 'flow-defaults'])) await checkSchedules({ values: right, faults })
   if (modules.length > 0 && faults.isEmptyFor(['flows', 'schedules', 'flow-defaults']))
-    await checkFlows({ values: right, faults }, async () => (await options.loadFlows?.(modules)) ?? [])
+    await checkFlows({ values: right, faults }, async () => (await options.loadFlows?.(modules)) ?? { flows: [] })
   return sortPlaces([...new Set([...examined.faults, ...faults.all])])
 }
 
@@ -210,13 +209,10 @@ function toModule(module: string, { file }: ConfigFile): string {
   return isModulePath(module) ? resolve(dirname(file), module) : module
 }
 
-async function checkFlows(
-  { values, faults }: DeclarationCheck,
-  loadFlows: () => Promise<readonly AnyFlow[]>,
-): Promise<void> {
+async function checkFlows({ values, faults }: DeclarationCheck, loadFlows: () => Promise<KnownModules>): Promise<void> {
   const { flowChecks } = await import('./check-flows.ts')
-  const flows = await loadFlows().catch((error: unknown) => faults.add(['flows'], error))
-  for (const { path, assert } of flows ? flowChecks(values, flows) : []) faults.attempt(path, assert)
+  const known = await loadFlows().catch((error: unknown) => faults.add(['flows'], error))
+  for (const { path, assert } of known ? flowChecks(values, known) : []) faults.attempt(path, assert)
 }
 
 interface DeclarationCheck {
@@ -241,7 +237,7 @@ async function checkLimits({ values, faults }: DeclarationCheck): Promise<void> 
 }
 
 async function checkSchedules({ values, faults }: DeclarationCheck): Promise<void> {
-  for (const { path, make, refine } of await schedulesOf(values, [])) {
+  for (const { path, make, refine } of await schedulesOf(values, { flows: [] })) {
     // The rule is the same for each tenant.
     await checkSchedule({ path, make: () => make()[0], ...(refine ? { refine } : {}) }, faults)
   }

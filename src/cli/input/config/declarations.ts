@@ -84,16 +84,23 @@ function toLimit({ rate, burst, ...others }: LimitSection, what: string): Declar
   }
 }
 
+/** What is known of the modules of flows. */
+export interface KnownModules {
+  /** The flows whose code is known; the stores of other flows are checked when a job is run. */
+  readonly flows: readonly AnyFlow[]
+  /** The schedules that the modules export; undefined where they were not loaded. */
+  readonly schedules?: readonly DeclaredSchedule[] | undefined
+}
+
 /**
- * Returns the declarations of the section `schedules`: one for each schedule. Each of them makes
- * one schedule, or one for each of its tenants.
+ * Returns the declarations of the section `schedules`: one for each schedule. Each of them makes one schedule, or one for each of its tenants. A section
+ * without a flow changes the schedule of this id that a module exports; it makes none where the modules were not loaded.
  *
- * @param flows the flows whose code is known; the stores of other flows are checked when a job is run
  * @throws InvalidArgument for a value
  */
 export async function schedulesOf(
   values: ConfigValues,
-  flows: readonly AnyFlow[],
+  { flows, schedules }: KnownModules,
 ): Promise<Declaration<readonly DeclaredSchedule[]>[]> {
   const tenants = tenantsOf(values)
   const defaults = flowDefaultsOf(values)
@@ -101,6 +108,7 @@ export async function schedulesOf(
   return Object.entries(values.section('schedules') ?? {}).map(([id, section]) => {
     const make = () => {
       const { flow: name, store = {} } = section
+      if (name === undefined) return schedules ? [changeExported(id, section, schedules)] : []
       const flow = flows.findLast((each) => each.name === name) ?? name
       // A flow whose code is known has its defaults.
       const own = typeof flow === 'string' && Object.hasOwn(defaults, flow) ? defaults[flow] : undefined
@@ -119,6 +127,35 @@ export async function schedulesOf(
     }
     return { path: ['schedules', id], make, refine: (message: string) => refinePath({ id, section, message }) }
   })
+}
+
+/** Returns the schedule of this id that a module exports, with the changes of the section. @throws InvalidArgument if there is none */
+function changeExported(
+  id: string,
+  section: ScheduleSection,
+  schedules: readonly DeclaredSchedule[],
+): DeclaredSchedule {
+  const exported = schedules.find((each) => each.id === id)
+  if (!exported) {
+    const known = schedules.map((each) => each.id)
+    throw new InvalidArgument(
+      `schedule ${id}: no module of flows exports it${suggestion(id, known)}; give it a flow, or export it`,
+    )
+  }
+  if (section.tenants !== undefined)
+    throw new InvalidArgument(`schedule ${id}: tenants belong to a schedule with a flow; give it one`)
+  const hasRule = RULES.some((rule) => section[rule] !== undefined)
+  const options = toOptions(section, section.post)
+  return {
+    ...exported,
+    ...(hasRule ? { spec: toSpec(id, section) } : {}),
+    store: { ...exported.store, ...section.store },
+    options: {
+      ...exported.options,
+      ...options,
+      ...(options.post ? { post: { ...exported.options.post, ...options.post } } : {}),
+    },
+  }
 }
 
 /** Returns the place of a schedule's value that an error is about: errors begin with its name, or are about the rule. */
@@ -178,9 +215,9 @@ function toSpec(id: string, section: ScheduleSection): ScheduleSpec {
 }
 
 function toOptions(section: ScheduleSection, post: PostSection | undefined): ScheduleOptions {
-  const { catchUp, window, max, overlap, jitter, times, pauseAfterFailures, version } = section
+  const { catchUp, window, max, overlap, jitter, times, pauseAfterFailures, version, enabled } = section
   return {
-    ...definedOnly({ catchUp, max, overlap, times, pauseAfterFailures, version }),
+    ...definedOnly({ catchUp, max, overlap, times, pauseAfterFailures, version, enabled }),
     ...(window === undefined ? {} : { window: toDuration(window) }),
     ...(jitter === undefined ? {} : { jitter: toDuration(jitter) }),
     ...(post === undefined ? {} : { post: toPostOptions(post) }),

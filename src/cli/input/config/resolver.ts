@@ -253,13 +253,15 @@ export class SettingsResolver {
     return {
       config: file.config,
       shown: file.shown,
-      limits: () => {
-        if (!file.config.limits && !file.config.tenants && owner === undefined) return undefined
-        return { declare: Object.fromEntries(makeAll(limitsOf(values), file)), ...ownership }
+      limits: (exported) => {
+        if (!file.config.limits && !file.config.tenants && owner === undefined && !exported) return undefined
+        return { declare: { ...exported, ...Object.fromEntries(makeAll(limitsOf(values), file)) }, ...ownership }
       },
-      schedules: async (flows) => {
-        if (!file.config.schedules && owner === undefined) return undefined
-        return { declare: makeAll(await schedulesOf(values, flows), file).flat(), ...ownership }
+      schedules: async ({ flows, schedules = [] }) => {
+        if (!file.config.schedules && owner === undefined && schedules.length === 0) return undefined
+        const own = values.section('schedules') ?? {}
+        const declare = makeAll(await schedulesOf(values, { flows, schedules }), file).flat()
+        return { declare: [...schedules.filter(({ id }) => !Object.hasOwn(own, id)), ...declare], ...ownership }
       },
       flowDefaults: (flow) => {
         defaults ??= flowDefaultsOf(values)

@@ -108,9 +108,10 @@ const scheduleFields = {
   tenants: z.union([z.literal('all'), z.array(text('The name of a tenant'))]).optional(),
   post: z.strictObject({ name: text('The name of the jobs').optional(), ...posting }).optional(),
   version: count('A process with a lower version changes nothing', { least: 0 }).optional(),
+  enabled: flag('Whether it posts jobs').optional(),
 }
-const schedule = z.strictObject({ flow: text('The name of the flow'), ...scheduleFields })
-const schedulePart = z.strictObject({ flow: text('The name of the flow').optional(), ...scheduleFields })
+/** Without a flow, it changes a schedule that a module of flows exports. */
+const schedule = z.strictObject({ flow: text('The name of the flow').optional(), ...scheduleFields })
 
 const tenant = z.strictObject({
   store: data('Replaces parts of the store of each schedule').optional(),
@@ -209,7 +210,7 @@ const DEPLOYMENT = z.strictObject({
   boards: z.record(z.string(), boardPart).optional(),
   persistences: z.record(z.string(), persistencePart).optional(),
   ...common,
-  schedules: z.record(z.string(), schedulePart).optional(),
+  schedules: z.record(z.string(), schedule).optional(),
 })
 
 /** The file as it is written. */

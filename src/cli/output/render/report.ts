@@ -1,13 +1,6 @@
 /** The report of one job for people. */
 import { describeFailure } from '../../../core/failure.ts'
-import {
-  countFailed,
-  formatDuration,
-  type JobReport,
-  type JobView,
-  type PostingView,
-  type TrashView,
-} from '../../../views/index.ts'
+import { formatDuration, type JobReport, type JobView, type PostingView, type TrashView } from '../../../views/index.ts'
 import { displayWidth } from './columns.ts'
 import { formatState } from './lists.ts'
 import { logbookLines } from './logbook.ts'
@@ -37,7 +30,7 @@ function jobLines(job: ReportedJob, screen: Screen): string[] {
   return [head, ...factLines(facts), ...attemptLines(job, screen)]
 }
 
-function boardFacts(job: JobView & PostingView & Pick<ReportedJob, 'attempts'>): Facts {
+function boardFacts(job: JobView & PostingView & Pick<ReportedJob, 'failedAttempts'>): Facts {
   const {
     owner,
     priority,
@@ -54,7 +47,6 @@ function boardFacts(job: JobView & PostingView & Pick<ReportedJob, 'attempts'>):
     expiresAt,
     waitingFor,
   } = job
-  const failed = countFailed(job)
   return [
     ['owner', owner],
     ['because', waitingFor?.text],
@@ -74,7 +66,7 @@ function boardFacts(job: JobView & PostingView & Pick<ReportedJob, 'attempts'>):
     ['back-off', job.backOff && formatBackOff(job.backOff)],
     [
       'runs',
-      `${runs}; ${failed} failed, trashed at ${maxAttempts} failures${job.onOwnerLost ? ', or when its owner is lost' : ''}`,
+      `${runs}; ${job.failedAttempts} failed, trashed at ${maxAttempts} failures${job.onOwnerLost ? ', or when its owner is lost' : ''}`,
     ],
   ]
 }
@@ -122,7 +114,7 @@ function formatFlow({ flow, version }: { flow?: string; version?: string }): str
   return [flow ?? 'none named', version].filter((part) => part !== undefined).join(' ')
 }
 
-function attemptLines({ attempts, state }: ReportedJob, screen: Screen): string[] {
+function attemptLines({ attempts, omittedAttempts, state }: ReportedJob, screen: Screen): string[] {
   if (attempts.length === 0) return []
   const newest = attempts.at(-1)
   const ending = (attempt: ReportedAttempt) => formatEnd(attempt, state === 'CLAIMED' && attempt === newest)
@@ -132,7 +124,11 @@ function attemptLines({ attempts, state }: ReportedJob, screen: Screen): string[
     { title: 'ENDED', value: ending, tone: (attempt) => stateTone(ending(attempt)) },
     { title: 'REASON', value: ({ reason }) => reason, min: 16 },
   ]
-  return ['', ...renderTable(columns, attempts, screen)]
+  const lines = ['', ...renderTable(columns, attempts, screen)]
+  if (!omittedAttempts) return lines
+  const { failed, returned, lost } = omittedAttempts
+  const between = `${failed + returned + lost} attempts after the second are not listed: ${failed} failed, ${returned} returned, ${lost} died`
+  return [...lines, between]
 }
 
 /**

@@ -52,6 +52,8 @@ export class OwnerSession {
   #numbers = { acked: 0, sent: 0 }
   #attached: OwnerConnection | undefined
   #hasJoined = false
+  /** The secret of the board that was joined last. */
+  #secret = ''
   #leaving: Promise<void> | undefined
 
   constructor(context: BoardContext, options: OwnerSessionOptions) {
@@ -170,7 +172,11 @@ export class OwnerSession {
     const { create, sink, location } = this.#context
     const { isNew, status } = await this.#owners.join(attached, { mayCreate: create || this.#hasJoined })
     if (isNew && this.#hasJoined) sink.error(boardEmptiedError(location.uri))
+    // The first owner that comes back has created the board anew, with another secret; the others find a board.
+    const secret = status[8]
+    if (this.#hasJoined && secret !== this.#secret) sink.health('emptied')
     this.#hasJoined = true
+    this.#secret = secret
     return status
   }
 

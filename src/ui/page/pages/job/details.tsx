@@ -126,12 +126,18 @@ const ATTEMPT_COLUMNS: readonly Column<WireAttempt>[] = [
   },
 ]
 
-export function Attempts({ job: { attempts } }: DetailProps): JSX.Element | null {
+function describeOmitted({ failed, returned, lost }: NonNullable<DetailProps['job']['omittedAttempts']>): string {
+  const [all, ...parts] = [failed + returned + lost, failed, returned, lost].map(formatNumber)
+  return t.omitted(all ?? '', parts[0] ?? '', parts[1] ?? '', parts[2] ?? '')
+}
+
+export function Attempts({ job: { attempts, omittedAttempts: omitted } }: DetailProps): JSX.Element | null {
   if (attempts.length === 0) return null
   return (
     <section>
       <h2>{t.attempts}</h2>
       <Table label={t.attempts} columns={ATTEMPT_COLUMNS} rows={attempts} keyOf={({ run, at }) => `${run} ${at}`} />
+      {omitted && <p>{describeOmitted(omitted)}</p>}
     </section>
   )
 }

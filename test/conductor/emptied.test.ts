@@ -1,0 +1,89 @@
+/** A Redis that has lost its data: conductors begin anew on the board, and claim nothing before. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { createDeferred } from '../../src/core/async/abort.ts'
+import { type ConductorHooks, input, linear, schedule, startConductor, task } from '../../src/index.ts'
+import { redisPlace } from '../board/backends/redis/places.ts'
+import { type RedisServer, startRedis } from '../support/redis.ts'
+
+let server: RedisServer
+
+beforeAll(async () => {
+  server = await startRedis()
+})
+
+afterAll(() => server.stop())
+
+test('hooks run again, limits and schedules are declared anew, and meanwhile no job is claimed', async () => {
+  await using place = await redisPlace(server)
+  const calls: string[] = []
+  const gates = new Map([
+    ['one', createDeferred()],
+    ['two', createDeferred()],
+  ])
+  let isAnew = false
+  const hooks = (name: string): ConductorHooks => ({
+    beforeClaim: [
+      {
+        name: `each of ${name}`,
+        run: async () => {
+          if (isAnew) await gates.get(name)?.promise
+          calls.push(name)
+        },
+      },
+      { name: 'once', once: 'board', run: () => void calls.push('once') },
+    ],
+  })
+  const work = linear('work', input(), task('note', { execute: () => void calls.push('ran') }))
+  const start = (name: string) =>
+    startConductor({
+      ...{ board: place.uri, persistence: 'memory:', flows: [work], name, hooks: hooks(name) },
+      limits: { declare: { 'flow/work': { concurrency: 3 } } },
+      schedules: [schedule('nightly', { cron: '0 2 * * *' }, work, {})],
+    })
+  const conductors = [await start('one'), await start('two')]
+  const emptied = conductors.map((conductor) => new Promise((resolve) => conductor.on('emptied', resolve)))
+  for (const conductor of conductors) conductor.on('error', () => undefined)
+  expect(calls).toEqual(['one', 'once', 'two'])
+  isAnew = true
+  calls.length = 0
+  await place.observer.flushall()
+  await Promise.all(emptied)
+  await using board = await place.openUnviewed()
+  const job = await board.post(work, {})
+  gates.get('one')?.resolve()
+  // The first of them that is prepared does the job.
+  expect(await job.wait()).toBe('COMPLETE')
+  gates.get('two')?.resolve()
+  await expect.poll(() => calls.toSorted()).toEqual(['once', 'one', 'ran', 'two'])
+  expect(calls.slice(0, 3)).toEqual(['one', 'once', 'ran'])
+  expect((await board.limits.list()).map(({ key, concurrency }) => [key, concurrency])).toEqual([['flow/work', 3]])
+  expect((await board.schedules.list()).map(({ id }) => id)).toEqual(['nightly'])
+  expect((await board.entities('conductor')).map(({ name }) => name).sort()).toEqual(['one', 'two'])
+  for (const conductor of conductors) await conductor.stop()
+})
+
+test('a hook that fails is run again until it succeeds', async () => {
+  await using place = await redisPlace(server)
+  let failures = -1
+  const hooks: ConductorHooks = {
+    beforeClaim: {
+      name: 'migrate',
+      run: () => {
+        failures += 1
+        if (failures === 1) throw new Error('not yet')
+      },
+    },
+  }
+  const work = linear('work', input(), task('nothing', { execute: () => undefined }))
+  const conductor = await startConductor({ board: place.uri, persistence: 'memory:', flows: [work], hooks })
+  const errors: string[] = []
+  conductor.on('error', ({ error }) => void errors.push(error.message))
+  const emptied = new Promise((resolve) => conductor.on('emptied', resolve))
+  await place.observer.flushall()
+  await emptied
+  await using board = await place.openUnviewed()
+  expect(await (await board.post(work, {})).wait()).toBe('COMPLETE')
+  await conductor.stop()
+  expect(failures).toBe(2)
+  expect(errors.some((message) => message.includes('not yet'))).toBe(true)
+})
