@@ -3,7 +3,8 @@
  * schedules and know none of their flows; at its end it says how many jobs it has posted, and with how many transactions. `consume`: claims
  * and consumes the jobs.
  */
-import { input, type JobBoard, linear, openBoard, openPersistence, startConductor, task } from 'jobboard'
+import { RecordStore } from '../../src/board/records/record-store.ts'
+import { input, type JobBoard, linear, openBoard, openPersistence, startConductor, task } from '../../src/index.ts'
 import { whenTold } from './part-child.ts'
 
 const WIDTH = 100
@@ -13,12 +14,12 @@ const [role = '', count = '', uri = '', name = ''] = process.argv.slice(2)
 let transactions = 0
 let fired = 0
 
+countWrites()
 await (role === 'fire' ? fire() : consume())
 
 async function fire(): Promise<void> {
   await using persistence = await openPersistence('memory:')
   const boards = await Promise.all(Array.from({ length: Number(count) }, () => openBoard(uri)))
-  countWrites(boards[0])
   const start = (board: JobBoard, index: number) =>
     startConductor({ board, persistence, flows: [other], name: `${name}-${index}` })
   const conductors = await Promise.all(boards.map(start))
@@ -55,12 +56,10 @@ async function consumeUntil(board: JobBoard, signal: AbortSignal): Promise<void>
   }
 }
 
-/** Counts the writes of records, refused ones, too. Records are internal, so this is on their class as it runs. */
-function countWrites(board: unknown): void {
-  const store = Object(board).records.of({ name: 'schedule', format: 1, parse: (value: unknown) => value })
-  const stores: { write(...args: unknown[]): unknown } = Object.getPrototypeOf(store)
-  const { write } = stores
-  stores.write = function (...args) {
+/** Counts the writes of records, refused ones, too. */
+function countWrites(): void {
+  const { write } = RecordStore.prototype
+  RecordStore.prototype.write = function counted(...args) {
     transactions += 1
     return write.apply(this, args)
   }

@@ -111,7 +111,7 @@ describe('decoding', () => {
     ['format', -1],
     ['format', Number.NaN],
     ['runs', -1],
-    ['maxAttempts', 11],
+    ['maxAttempts', 1_000_001],
     ['attempts', {}],
     ['book', { uuid, name: 1 }],
   ])('refuses %s: %s', (field, value) => {

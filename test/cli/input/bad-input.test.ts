@@ -155,7 +155,7 @@ describe('wrong usage: exit code 2', () => {
 
   test('nothing was posted by any of it', async () => {
     await place.jobboard(['post', 'hello', '--flows', 'flows.js', '--store', '{}'])
-    await place.jobboard(['post', 'hello', '--max-attempts', '99'])
+    await place.jobboard(['post', 'hello', '--max-attempts', '1000001'])
     await using board = await openBoard(place.board)
     expect(await board.countJobs()).toBe(0)
   })

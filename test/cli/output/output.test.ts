@@ -62,7 +62,7 @@ test('jobs --json, post --json and show --json', async () => {
       uuid,
       job: {
         ...claimed,
-        ...{ storeKeys: ['name'], attempts: [{ who: 'somebody', at: INSTANT }] },
+        ...{ storeKeys: ['name'], attempts: [{ who: 'somebody', at: INSTANT }], failedAttempts: 0 },
         ref: expect.stringMatching(`^${uuid}\\.job\\d+$`),
         postedBy: expect.stringMatching(/:\d+$/),
       },
@@ -192,6 +192,7 @@ test('trash list --json, and show --json of what is in the trash or done', async
         ...trashed,
         storeKeys: [],
         attempts: [expect.objectContaining({ who: 'worker', ended: 'failed' })],
+        failedAttempts: 1,
       },
       logbook: {
         ...book(bad, 'refused'),

@@ -26,7 +26,7 @@ export function flowChecks(
   const ids = exported.map(({ id }) => id)
   const assertExported = (id: string) => {
     if (!ids.includes(id))
-      throw new InvalidArgument(`the modules of flows export no schedule ${id}${suggestion(id, ids)}; give it a flow`)
+      throw new InvalidArgument(`the modules of flows export no schedule ${id}; give it a flow, or export it${suggestion(id, ids)}`)
   }
   const schedules = Object.entries(values.section('schedules') ?? {})
   return [

@@ -139,7 +139,7 @@ function changeExported(
   if (!exported) {
     const known = schedules.map((each) => each.id)
     throw new InvalidArgument(
-      `schedule ${id}: no module of flows exports it${suggestion(id, known)}; give it a flow, or export it`,
+      `schedule ${id}: no module of flows exports it; give it a flow, or export it${suggestion(id, known)}`,
     )
   }
   if (section.tenants !== undefined)
