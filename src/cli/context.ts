@@ -4,10 +4,9 @@ import { createInterface } from 'node:readline/promises'
 import type { Writable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import type { Command } from 'commander'
-import type { DeclaredLimits, DeclaredSchedules } from '../board/index.ts'
+import type { DeclaredLimits, DeclaredSchedule, DeclaredSchedules } from '../board/index.ts'
 import { InvalidArgument } from '../core/errors.ts'
-import type { FlowDefaults } from '../flow/index.ts'
-import type { KnownModules } from './input/config/declarations.ts'
+import type { AnyFlow, FlowDefaults } from '../flow/index.ts'
 
 /** The exit codes of the process; scripts rely on them. */
 export const DONE = 0
@@ -32,6 +31,14 @@ export interface ChosenByFile {
   readonly persistence: boolean
   /** Whether JOBBOARD_ZOOKEEPER_AUTH has the credentials that the file itself gives. */
   readonly auth: boolean
+}
+
+/** What is known of the modules of flows. */
+export interface KnownModules {
+  /** The flows whose code is known; the stores of other flows are checked when a job is run. */
+  readonly flows: readonly AnyFlow[]
+  /** The schedules that the modules export; undefined where they were not loaded. */
+  readonly schedules?: readonly DeclaredSchedule[] | undefined
 }
 
 /** What the config file says beside options. */

@@ -49,7 +49,7 @@ describe('startConductor', () => {
     await using conductor = await startConductor(options)
     const on = conductor.on.bind(conductor) as (event: string, listener: () => void) => void
     expect(() => on('finished', () => undefined)).toThrow(
-      'unknown event "finished"; there are started, settled, eventLoopBlocked, stopIgnored, progress, childStarted, childDied, fired, skipped, error',
+      'unknown event "finished"; there are started, settled, eventLoopBlocked, stopIgnored, progress, childStarted, childDied, fired, skipped, emptied, error',
     )
   })
 })

@@ -23,7 +23,8 @@ export function limitsContract({ open }: Place): void {
     for (let run = 1; run <= 30; run++) await (await board.claim(job)).abandon({ reason: `run ${run}` })
     await refresh(board)
     expect(job).toMatchObject({ state: 'UNCLAIMED', runs: 30 })
-    expect(job.attempts).toHaveLength(20)
+    expect(job.attempts).toHaveLength(10)
+    expect(job.omittedAttempts).toEqual({ failed: 0, returned: 20, lost: 0 })
     expect(job.attempts.at(-1)?.reason).toBe('run 30')
   })
 

@@ -124,7 +124,8 @@ export function losingContract({ open, expire }: Place): void {
       await doomed.close()
       const claim = await nextOwner.claim(await nextOwner.find(job.uuid))
       const ends = claim.job.attempts.map(({ ended }) => ended)
-      expect(ends).toEqual([...Array(11).fill('returned'), undefined, undefined])
+      expect(ends).toEqual([...Array(8).fill('returned'), undefined, undefined])
+      expect(claim.job.omittedAttempts).toEqual({ failed: 0, returned: 3, lost: 0 })
       await claim.consume()
     })
 

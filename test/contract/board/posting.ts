@@ -135,7 +135,7 @@ export function postingContract({ open }: Place, { jsonOnly = false }: Pick<Boar
       ['an unknown priority', { priority: 'URGENT' as 'HIGH' }],
       ['an unknown size', { size: 'huge' as 'large' }],
       ['no attempts', { maxAttempts: 0 }],
-      ['too many attempts', { maxAttempts: 11 }],
+      ['too many attempts', { maxAttempts: 1_000_001 }],
       ['half an attempt', { maxAttempts: 1.5 }],
       ['a uuid that is none', { uuid: 'one' }],
       ['an empty name', { name: '' }],

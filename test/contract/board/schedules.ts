@@ -341,7 +341,7 @@ export function schedulesContract({ open, expire }: Place): void {
 
   test('a job that cannot be posted is refused when the schedule is put', async () => {
     const board = await open()
-    const bad = schedule('s', { every: '1h' }, 'report', {}, { post: { maxAttempts: 99 } })
+    const bad = schedule('s', { every: '1h' }, 'report', {}, { post: { maxAttempts: 1_000_001 } })
     expect(await rejectionOf(board.schedules.put(bad))).toBeInstanceOf(InvalidPosting)
   })
 }

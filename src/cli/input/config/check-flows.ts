@@ -2,7 +2,7 @@
 import { assertFixedPosting } from '../../../board/internal.ts'
 import { InvalidArgument } from '../../../core/errors.ts'
 import { suggestion } from '../../../core/texts.ts'
-import type { KnownModules } from './declarations.ts'
+import type { KnownModules } from '../../context.ts'
 import type { Path } from './faults.ts'
 import type { ConfigValues } from './values.ts'
 
@@ -26,7 +26,9 @@ export function flowChecks(
   const ids = exported.map(({ id }) => id)
   const assertExported = (id: string) => {
     if (!ids.includes(id))
-      throw new InvalidArgument(`the modules of flows export no schedule ${id}; give it a flow, or export it${suggestion(id, ids)}`)
+      throw new InvalidArgument(
+        `the modules of flows export no schedule ${id}; give it a flow, or export it${suggestion(id, ids)}`,
+      )
   }
   const schedules = Object.entries(values.section('schedules') ?? {})
   return [

@@ -3,8 +3,9 @@ import type { DeclaredLimit, DeclaredSchedule, PostOptions, ScheduleOptions } fr
 import { InvalidArgument, JobboardError } from '../../../core/errors.ts'
 import { suggestion } from '../../../core/texts.ts'
 import type { Duration } from '../../../core/time.ts'
-import type { AnyFlow, FlowDefaults } from '../../../flow/index.ts'
+import type { FlowDefaults } from '../../../flow/index.ts'
 import type { ScheduleSpec } from '../../../schedule/index.ts'
+import type { KnownModules } from '../../context.ts'
 import { withPostDefaults } from '../flows-module.ts'
 import { definedOnly, parseDuration, parseRate } from '../shared-options.ts'
 import type { ConfigFile } from './config-file.ts'
@@ -82,14 +83,6 @@ function toLimit({ rate, burst, ...others }: LimitSection, what: string): Declar
     ...rest,
     rate: { ...parseRate(rate, `${what}: rate`), ...definedOnly({ burst: burst as number | undefined }) },
   }
-}
-
-/** What is known of the modules of flows. */
-export interface KnownModules {
-  /** The flows whose code is known; the stores of other flows are checked when a job is run. */
-  readonly flows: readonly AnyFlow[]
-  /** The schedules that the modules export; undefined where they were not loaded. */
-  readonly schedules?: readonly DeclaredSchedule[] | undefined
 }
 
 /**
