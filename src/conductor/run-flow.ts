@@ -102,7 +102,10 @@ export async function runFlow<I extends object, R, S = unknown>(
   const checked = await checkStore(flow, store)
   const { persistence: place = 'memory:', codec, signal, log: logger } = options
   if (options.board === undefined && (flow.posting?.resources !== undefined || flow.posting?.mutex))
-    logger?.warn({ flow: flow.name }, 'the flow declares resources: without a board nothing holds them')
+    logger?.warn(
+      { flow: flow.name },
+      'the flow declares resources or a mutex, which only a board keeps: give runFlow a board',
+    )
   const opening = defined({ codec, log: typeof place === 'string' ? logger : undefined })
   const persistence = await openPersistence(place, opening)
   try {

@@ -79,6 +79,8 @@ const BEGIN_ANEW_PAUSES = { firstPauseMs: 500, maxPauseMs: 30_000 } as const
 /** The UUID of no logbook: reading it shows whether the storage answers. */
 const NO_BOOK_UUID = '00000000-0000-0000-0000-000000000000'
 
+type Declarations = Pick<ServedBoardOptions, 'limits' | 'schedules'>
+
 export class ServedBoard {
   readonly board: JobBoard
   readonly #options: ServedBoardOptions
@@ -90,15 +92,20 @@ export class ServedBoard {
   readonly #counters = new RunCounters()
   #background: Promise<unknown> = Promise.resolve()
   #unwatch: (() => void) | undefined
-  #declaredLimits: Required<DeclaredLimits> | undefined
-  /** How often the board was emptied and is not prepared for it yet: meanwhile nothing is claimed. */
-  #emptied = 0
+  #stopWatchingEmptied: (() => void) | undefined
+  /** What the conductor declares on the board. */
+  #declarations: Declarations
+  /** The number of times the board was emptied. Nothing is claimed until it was prepared since the last one. */
+  #timesEmptied = 0
+  #preparedFor = 0
+  #isBeginningAnew = false
+  #hasBegun = false
 
   constructor(options: ServedBoardOptions) {
     const { board, persistence, isolator, isolates, flows, events } = options
     this.board = board
     this.#options = options
-    this.#declaredLimits = options.limits
+    this.#declarations = { limits: options.limits, schedules: options.schedules }
     this.#runs = new Runs({
       ...options,
       isolator:
@@ -138,7 +145,7 @@ export class ServedBoard {
       ...options,
       accept: (posting) => this.#jobFilter.accepts(posting),
       hasRoom: () => isolator?.hasRoomForAny ?? true,
-      areServicesHealthy: () => this.#emptied === 0 && options.areServicesHealthy(),
+      mayClaim: () => this.#preparedFor === this.#timesEmptied && options.areServicesHealthy(),
       dispatch: (claim) => this.#runs.begin(claim),
       findStorageFault: () => this.findStorageFault(),
     })
@@ -192,29 +199,37 @@ export class ServedBoard {
    * @throws the errors of these
    */
   async start(options: { readonly signal?: AbortSignal | undefined }): Promise<void> {
+    this.#stopWatchingEmptied = this.board.on('emptied', () => this.#onEmptied())
     await this.#registration.register(options)
     await this.#runBeforeClaim(options.signal)
-    if (this.#declaredLimits) await declareLimits(this.#declaredLimits, this.#options)
+    const { limits } = this.#options
+    if (limits) await declareLimits(limits, this.#options)
     await this.#scheduling.start()
   }
 
   /** Declares limits and schedules in place of the earlier declarations. @throws the errors of the declarations; NotConnected */
-  async declare({ limits, schedules }: Partial<Pick<ServedBoardOptions, 'limits' | 'schedules'>>): Promise<void> {
-    if (limits) await declareLimits(limits, this.#options)
-    this.#declaredLimits = limits ?? this.#declaredLimits
-    if (schedules) await this.#scheduling.declare(schedules)
+  async declare({ limits, schedules }: Partial<Declarations>): Promise<void> {
+    // Noted before they are written: a board that is emptied meanwhile gets these, and not the earlier ones.
+    this.#declarations = {
+      limits: limits ?? this.#declarations.limits,
+      schedules: schedules ?? this.#declarations.schedules,
+    }
+    await this.#declare({ limits, schedules })
     this.#registration.statusChanged()
+  }
+
+  async #declare({ limits, schedules }: Partial<Declarations>): Promise<void> {
+    if (limits) await declareLimits(limits, this.#options)
+    if (schedules) await this.#scheduling.declare(schedules)
   }
 
   /** Begins to claim jobs, and to remove what is old. */
   begin(): void {
-    const stopRetries = this.#options.persistence.onRetry?.((error) => this.noteStorageAway(messageOf(error)))
-    const stopEmptied = this.board.on('emptied', () => this.#onEmptied())
-    this.#unwatch = () => {
-      stopRetries?.()
-      stopEmptied()
-    }
+    this.#unwatch = this.#options.persistence.onRetry?.((error) => this.noteStorageAway(messageOf(error)))
+    this.#hasBegun = true
     this.#background = Promise.all([this.#publishFlows(), this.#retain(), this.#claimLoop.run(this.#options.draining)])
+    // Emptied while the conductor started.
+    if (this.#timesEmptied > 0) this.#beginAnew()
   }
 
   /** Looks again for jobs to claim: a job that was rejected may be acceptable now. */
@@ -270,6 +285,7 @@ export class ServedBoard {
   /** Removes the conductor from the board. Nothing may run any more. */
   async leave(): Promise<void> {
     this.#unwatch?.()
+    this.#stopWatchingEmptied?.()
     this.#jobFilter[Symbol.dispose]()
     await this.#scheduling[Symbol.asyncDispose]()
     await this.#registration.unregister()
@@ -279,32 +295,47 @@ export class ServedBoard {
     const { events, log, name } = this.#options
     log.warn(
       { conductor: name, board: this.board.uri },
-      'the board was emptied: its hooks, limits and schedules begin anew',
+      'the board was emptied: hooks run again, limits and schedules are declared anew',
     )
     events.emit('emptied', { board: this.board })
-    this.#emptied += 1
+    this.#timesEmptied += 1
     this.recheck()
-    if (this.#emptied === 1) this.#background = Promise.all([this.#background, this.#beginAnew()])
+    if (this.#hasBegun) this.#beginAnew()
   }
 
-  /** Does what a start does for a board that was emptied, until it is done. The entity of the conductor is there again with the session. */
-  async #beginAnew(): Promise<void> {
+  #beginAnew(): void {
+    if (this.#isBeginningAnew) return
+    this.#isBeginningAnew = true
+    this.#background = Promise.all([this.#background, this.#prepareAgain()])
+  }
+
+  /** Prepares a board that was emptied; tries again until that succeeds, or the board is closed. It does not register the conductor: the new session has done so. */
+  async #prepareAgain(): Promise<void> {
     const { draining, onError } = this.#options
-    const prepare = async () => {
-      await this.#runBeforeClaim(undefined)
-      const { declared } = this.#scheduling
-      if (this.#declaredLimits) await declareLimits(this.#declaredLimits, this.#options)
-      if (declared) await this.#scheduling.declare(declared)
-      await this.#publishFlows()
+    const isRetryable = () => this.board.state !== 'closed'
+    const options = { ...BEGIN_ANEW_PAUSES, signal: draining, onRetry: onError, isRetryable }
+    try {
+      while (this.#preparedFor < this.#timesEmptied && !draining.aborted) {
+        const times = this.#timesEmptied
+        await retryUntilAborted(() => this.#prepare(), options)
+        this.#preparedFor = times
+      }
+    } catch (error) {
+      onError(error)
     }
-    let done = 0
-    while (done < this.#emptied && !draining.aborted) {
-      const emptied = this.#emptied
-      await retryUntilAborted(prepare, { ...BEGIN_ANEW_PAUSES, signal: draining, onRetry: onError })
-      done = emptied
-    }
-    this.#emptied = 0
+    this.#isBeginningAnew = false
     this.recheck()
+  }
+
+  async #prepare(): Promise<void> {
+    await this.#runBeforeClaim(undefined)
+    let declared: Declarations
+    do {
+      declared = this.#declarations
+      await this.#declare(declared)
+      // If others were declared meanwhile, those may have been written before these.
+    } while (declared !== this.#declarations)
+    await this.#publishFlows()
   }
 
   async #runBeforeClaim(signal: AbortSignal | undefined): Promise<void> {

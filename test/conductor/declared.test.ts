@@ -201,7 +201,7 @@ test('runFlow without a board says that it holds no resources', async () => {
   const log = pino({ level: 'warn' }, { write: (line: string) => void lines.push(JSON.parse(line)) })
   await runFlow(publishing(DECLARED), { repo: 'fedora' }, { log })
   await runFlow(publishing({}), { repo: 'fedora' }, { log })
-  expect(lines).toMatchObject([{ flow: 'publish', msg: expect.stringContaining('without a board') }])
+  expect(lines).toMatchObject([{ flow: 'publish', msg: expect.stringContaining('give runFlow a board') }])
 })
 
 test('a flow with a mutex runs one job at once: posted with its code, by name, and by two schedules', async () => {

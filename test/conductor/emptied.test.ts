@@ -87,3 +87,109 @@ test('a hook that fails is run again until it succeeds', async () => {
   expect(failures).toBe(2)
   expect(errors.some((message) => message.includes('not yet'))).toBe(true)
 })
+
+test('a board that is emptied while a conductor starts is prepared again before jobs are claimed', async () => {
+  await using place = await redisPlace(server)
+  const calls: string[] = []
+  const [asked, goOn] = [createDeferred(), createDeferred()]
+  const hooks: ConductorHooks = {
+    beforeClaim: [
+      { name: 'first', run: () => void calls.push('first') },
+      {
+        name: 'second',
+        run: async () => {
+          calls.push('second')
+          asked.resolve()
+          await goOn.promise
+        },
+      },
+    ],
+  }
+  const work = linear('work', input(), task('note', { execute: () => void calls.push('ran') }))
+  await using board = await place.openUnviewed()
+  const emptied = new Promise((resolve) => board.on('emptied', resolve))
+  board.on('error', () => undefined)
+  const starting = startConductor({ board, persistence: 'memory:', flows: [work], hooks })
+  await asked.promise
+  await place.observer.flushall()
+  await emptied
+  goOn.resolve()
+  const conductor = await starting
+  conductor.on('error', () => undefined)
+  expect(await (await board.post(work, {})).wait()).toBe('COMPLETE')
+  await conductor.stop()
+  expect(calls).toEqual(['first', 'second', 'first', 'second', 'ran'])
+})
+
+test('what is declared while a board begins anew is what it has in the end', async () => {
+  await using place = await redisPlace(server)
+  const [asked, goOn] = [createDeferred(), createDeferred()]
+  let isAnew = false
+  const hooks: ConductorHooks = {
+    beforeClaim: {
+      name: 'wait',
+      run: async () => {
+        if (!isAnew) return
+        asked.resolve()
+        await goOn.promise
+      },
+    },
+  }
+  const work = linear('work', input(), task('nothing', { execute: () => undefined }))
+  const hourly = (every: '1h' | '3h') => [schedule('hourly', { every }, work, {})]
+  const conductor = await startConductor({
+    ...{ board: place.uri, persistence: 'memory:', flows: [work], hooks, schedules: hourly('1h') },
+    limits: { declare: { api: { concurrency: 1 } } },
+  })
+  conductor.on('error', () => undefined)
+  isAnew = true
+  await place.observer.flushall()
+  await asked.promise
+  const configured = conductor.reconfigure({
+    limits: { declare: { api: { concurrency: 7 } } },
+    schedules: hourly('3h'),
+  })
+  goOn.resolve()
+  await configured
+  await using board = await place.openUnviewed()
+  expect(await (await board.post(work, {})).wait()).toBe('COMPLETE')
+  expect((await board.limits.list()).map(({ concurrency }) => concurrency)).toEqual([7])
+  expect((await board.schedules.list()).map(({ spec }) => Object(spec).every)).toEqual(['3h'])
+  await conductor.stop()
+})
+
+test('a board that is closed while it begins anew ends the hooks', async () => {
+  await using place = await redisPlace(server)
+  let calls = 0
+  let isAnew = false
+  const failed = createDeferred()
+  const hooks: ConductorHooks = {
+    beforeClaim: {
+      name: 'fail',
+      run: () => {
+        if (!isAnew) return
+        calls += 1
+        failed.resolve()
+        throw new Error('not today')
+      },
+    },
+  }
+  const work = linear('work', input(), task('nothing', { execute: () => undefined }))
+  const board = await place.openUnviewed()
+  board.on('error', () => undefined)
+  const conductor = await startConductor({ board, persistence: 'memory:', flows: [work], hooks })
+  const errors: string[] = []
+  const ended = createDeferred()
+  conductor.on('error', ({ error }) => {
+    errors.push(error.message)
+    if (errors.filter((message) => message.includes('not today')).length > 1) ended.resolve()
+  })
+  isAnew = true
+  await place.observer.flushall()
+  await failed.promise
+  await board.close()
+  await ended.promise
+  const before = calls
+  await conductor.stop()
+  expect(calls).toBe(before)
+})

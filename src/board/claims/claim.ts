@@ -141,11 +141,10 @@ export class Claim implements AsyncDisposable {
   }
 
   /**
-   * The time until which the claim is certainly held if no request reaches the servers any more. It moves on while the servers answer: a claim is
-   * renewed by itself. Undefined on a board in the memory of this process, whose claims last as long as the process; the present time when the claim is settled
-   * or lost. TaskFlow's `expires_in()`.
+   * The time until which the claim is held even if the servers do not answer again. Each answer moves it on. Undefined on a board in the memory of
+   * this process, whose claims last as long as the process; the present time when the claim is settled or lost. TaskFlow's `expires_in()`.
    *
-   * @example if (Number(claim.leaseUntil) - Date.now() < 2_000) return later()
+   * @example if (claim.leaseUntil && claim.leaseUntil.getTime() - Date.now() < 2_000) return
    */
   get leaseUntil(): Date | undefined {
     const { keeper } = this.#granted

@@ -171,7 +171,8 @@ export class Job {
   }
 
   /**
-   * The attempts, oldest first; of more than ten, the first two, the last eight, and all deaths at the end. For a job that another process runs they may be a moment old; they are complete once
+   * The attempts, oldest first. Of a job with more than ten, only the first two and the last eight are listed, and all deaths in a row at the end; {@link omittedAttempts}
+   * counts the others. For a job that another process runs they may be a moment old; they are complete once
    * {@link wait} has resolved with TRASHED. The last attempt of a COMPLETE job is not available: it left the board with the job.
    */
   get attempts(): readonly Attempt[] {

@@ -74,7 +74,7 @@ export class TrashedJob {
     return this.#entry.posting.runs
   }
 
-  /** The attempts, oldest first; of more than ten, the first two, the last eight, and all deaths at the end. */
+  /** The attempts, oldest first; not all of more than ten: see {@link omittedAttempts}. */
   get attempts(): readonly Attempt[] {
     return toAttempts(this.#entry.posting)
   }

@@ -13,8 +13,9 @@
  * A job with two or more deaths at the end of its list is a **suspect**. A process runs one suspect at a time, so that a job
  * that crashes the process ends few other runs.
  *
- * **The list stays short**, however often a job is tried: it keeps the first two attempts, the last eight, and all deaths at its end. One entry
- * between them, the *summary*, counts the others. A release that does not know the summary reads it as a returned attempt.
+ * **The list stays short**, however often a job is tried: it has the first two attempts, the last eight, and all deaths at its end. Between the first
+ * two and the others one entry, the *summary*, counts the attempts that are not listed. A release that does not know the summary reads it as a returned
+ * attempt, and forgets its counts. So failed attempts stay in the list where that release would count them.
  */
 import { InvalidPosting, isDate } from '../../core/errors.ts'
 import { cutText, nameFault } from '../../core/texts.ts'
@@ -30,7 +31,7 @@ export interface Attempt {
   readonly reason?: string
 }
 
-/** The numbers of attempts that a posting does not list, by how they ended. */
+/** The attempts that are not listed, counted by how they ended. */
 export interface OmittedAttempts {
   readonly failed: number
   readonly returned: number
@@ -38,7 +39,7 @@ export interface OmittedAttempts {
   readonly lost: number
 }
 
-/** An attempt as the posting stores it, or the summary of those in between. */
+/** An attempt as the posting stores it, or the summary. */
 export interface RecordedAttempt extends Attempt {
   /** The id of the board object that claimed the job, until the attempt has ended: see `claims/incarnation.ts`. */
   readonly incarnation?: string
@@ -55,7 +56,7 @@ export interface AttemptHistory {
 
 /** The number of attempts that a posting lists before the summary. */
 export const FIRST_ATTEMPTS = 2
-/** The number of attempts that a posting lists after the summary, or more if they are deaths. */
+/** The number of newest attempts that a posting lists; all deaths in a row at the end are listed, also if they are more. */
 const LAST_ATTEMPTS = 8
 /** The maximum number of attempts that is read. No release writes a longer list, and it would make each claim of the job slow. */
 const MAX_READ_ATTEMPTS = 100
@@ -67,7 +68,7 @@ const MAX_TRAILING_DEATHS = 10
 const MAX_REASON_LENGTH = 500
 /** The maximum length of an incarnation that is read; this library writes UUIDs. */
 const MAX_INCARNATION_LENGTH = 64
-/** The owner that a release which does not know the summary shows for it. */
+/** The owner of the summary, for releases that show it as an attempt. */
 const SUMMARY_WHO = 'several'
 /** The reason of an attempt whose owner lost its session and is alive. */
 const OUTAGE_REASON = 'its owner lost the claim and lives'
@@ -80,7 +81,7 @@ export function beginAttempt<P extends AttemptHistory & { readonly delay?: numbe
   posting: P,
   attempt: { who: string; at: Date; incarnation?: string },
 ): Omit<P, 'delay'> {
-  const begun = { runs: posting.runs + 1, attempts: summarizeAttempts([...posting.attempts, attempt]) }
+  const begun = { runs: posting.runs + 1, attempts: summarizeAttempts([...posting.attempts, attempt], posting) }
   // A plain copy, because every claim makes one: a copy without a field costs several times as much.
   if (!('delay' in posting)) return { ...posting, ...begun }
   const { delay: _, ...rest } = posting
@@ -224,13 +225,18 @@ export function countTrailingDeaths(attempts: readonly Attempt[]): number {
   return deaths
 }
 
-/** Puts the attempts between the first and the last ones into the summary. Deaths at the end are listed, because a limit counts them. */
-function summarizeAttempts(attempts: readonly RecordedAttempt[]): readonly RecordedAttempt[] {
+/** Counts attempts between the first and the last ones in the summary. Deaths at the end stay in the list, because a limit counts them. */
+function summarizeAttempts(
+  attempts: readonly RecordedAttempt[],
+  { maxAttempts }: Pick<AttemptHistory, 'maxAttempts'>,
+): readonly RecordedAttempt[] {
   const hasSummary = attempts[FIRST_ATTEMPTS]?.omitted !== undefined
   if (attempts.length <= FIRST_ATTEMPTS + LAST_ATTEMPTS + (hasSummary ? 1 : 0)) return attempts
   const deathsFrom = attempts.length - 1 - countTrailingDeaths(attempts.slice(0, -1))
   const listedFrom = Math.min(attempts.length - LAST_ATTEMPTS, deathsFrom)
-  const between = attempts.slice(FIRST_ATTEMPTS, listedFrom)
+  const mustList = ({ ended }: RecordedAttempt) => ended === 'failed' && maxAttempts <= MAX_LISTED_ATTEMPTS
+  const candidates = attempts.slice(FIRST_ATTEMPTS, listedFrom)
+  const between = candidates.filter((attempt) => !mustList(attempt))
   const newest = between.at(-1)
   if (!newest) return attempts
   const count = (has: (attempt: RecordedAttempt) => boolean) =>
@@ -242,5 +248,5 @@ function summarizeAttempts(attempts: readonly RecordedAttempt[]): readonly Recor
     lost: before.lost + count(({ ended }) => ended === undefined),
   }
   const summary: RecordedAttempt = { who: SUMMARY_WHO, at: newest.at, ended: 'returned', omitted }
-  return [...attempts.slice(0, FIRST_ATTEMPTS), summary, ...attempts.slice(listedFrom)]
+  return [...attempts.slice(0, FIRST_ATTEMPTS), summary, ...candidates.filter(mustList), ...attempts.slice(listedFrom)]
 }

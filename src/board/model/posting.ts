@@ -169,7 +169,7 @@ export interface PostOptions {
    * is lost when it dies, and also when it lives and loses its session: its work may be half done in both cases.
    */
   readonly onOwnerLost?: 'retry' | 'fail'
-  /** The number of failed runs after which the job is trashed; 3 by default, at most 10. */
+  /** The number of failed runs after which the job is trashed; 3 by default, at most 1,000,000. A flow with `posting.retry` has 1,000,000 by default. */
   readonly maxAttempts?: number
   /** The back-off after failed runs: by default a random part of 1 s, doubled after each failure, up to 5 min. */
   readonly backOff?: PostBackOff

@@ -2,6 +2,7 @@
 import { mapInTurns } from '../../core/async/turns.ts'
 import { InvalidPosting, isError } from '../../core/errors.ts'
 import { shareOfHeap } from '../../core/memory-size.ts'
+import { defined } from '../../core/options.ts'
 import type { Backend, PostRequest, Written } from '../contract/index.ts'
 import {
   assertRecordName,
@@ -16,8 +17,10 @@ import {
 /** A kind of records: its name, its format, and the parser of its values. */
 export interface RecordKind<T extends object> {
   readonly name: string
-  /** The format that this release writes, and the newest that it reads. */
+  /** The newest format that this release reads, and the one that it writes unless {@link formatOf} says otherwise. */
   readonly format: number
+  /** Returns the oldest format whose releases can read the value. */
+  formatOf?(value: T): number
   /** The maximum encoded size of a record of this kind, if it is less than the maximum for all records. */
   readonly maxBytes?: number
   /** Reads a value of this format or an older one, from a record of that encoded size. @throws InvalidPosting */
@@ -113,7 +116,10 @@ export class RecordStore<T extends object> {
   /** Encodes a change, for a write of records of several kinds. @throws InvalidArgument, PayloadTooLarge */
   toChange({ id, revision, value }: ValueChange<T>): RecordChange {
     const name = { kind: this.kind.name, id }
-    const bytes = value === undefined ? undefined : encodeRecord(value, { ...name, ...this.kind, kind: this.kind.name })
+    const { maxBytes } = this.kind
+    const format = (value && this.kind.formatOf?.(value)) ?? this.kind.format
+    const options = { ...name, format, ...defined({ maxBytes }) }
+    const bytes = value === undefined ? undefined : encodeRecord(value, options)
     return { ...name, revision, bytes }
   }
 

@@ -6,6 +6,7 @@ import { NIL } from 'uuid'
 import { InvalidPosting, JobboardError } from '../../core/errors.ts'
 import { type Duration, toMilliseconds } from '../../core/time.ts'
 import type { AtSpec, CalendarSpec, CronSpec, EverySpec, ScheduleSpec, SpecBounds } from '../../schedule/index.ts'
+import { MAX_LISTED_ATTEMPTS } from '../model/attempts.ts'
 import { checkPosting, POSTING_FORMAT, type Posting } from '../model/posting.ts'
 import { sealIfLarge } from '../model/sealed.ts'
 import {
@@ -90,13 +91,16 @@ export const NO_COUNTS: ScheduleCounts = { fired: 0, late: 0, manual: 0, backfil
 /** The owner of schedules whose declaration names none: another owner may take them over. */
 export const DEFAULT_OWNER = 'default'
 
+/** The format of records whose jobs may fail more often than earlier releases count: to these they would be invalid. */
+const FORMAT_WITH_MANY_ATTEMPTS = 2
 const FORMAT = 1
 /** The number of firings that a record keeps. */
 const RECENT_FIRINGS = 10
 
 /** Schedules as records of a board. */
 export const SCHEDULES: RecordKind<ScheduleRecord> = {
-  ...{ name: 'schedule', format: FORMAT },
+  ...{ name: 'schedule', format: FORMAT_WITH_MANY_ATTEMPTS },
+  formatOf: ({ job }) => (job.maxAttempts > MAX_LISTED_ATTEMPTS ? FORMAT_WITH_MANY_ATTEMPTS : FORMAT),
   parse: (value, id, recordBytes) => sealStore(parseSchedule(value, id), recordBytes),
 }
 

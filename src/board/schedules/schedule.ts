@@ -20,8 +20,8 @@ export interface ScheduleOptions extends SchedulePolicyOptions {
    */
   readonly version?: number
   /**
-   * With `false` the schedule is paused by its declaration, until this is changed; true by default. A schedule that was paused at run time stays
-   * paused, and one that was resumed stays active, until its declaration changes.
+   * Whether the schedule posts jobs; true by default. `false` pauses it until the declaration says true again. A pause by an operator stays. An operator
+   * can resume a schedule with `false`: then it stays active until its declaration changes.
    */
   readonly enabled?: boolean
 }

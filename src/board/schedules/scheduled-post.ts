@@ -3,7 +3,7 @@ import { v5 } from 'uuid'
 import { encodePlain } from '../../core/codec.ts'
 import type { ScheduledRun } from '../../flow/index.ts'
 import type { PostRequest } from '../contract/index.ts'
-import { checkPosting, type Details, POSTING_FORMAT } from '../model/posting.ts'
+import { checkPosting, type Details, toFormat } from '../model/posting.ts'
 import { isCount, isDuration } from '../model/stored.ts'
 import type { ScheduleRecord } from './record.ts'
 
@@ -111,7 +111,7 @@ export function toScheduledPost(id: string, record: ScheduleRecord, post: Schedu
     uuid: v5([id, createdAt, why, nominal, salt].join('\n'), NAMESPACE),
     ...(key === undefined ? {} : { key }),
     ...(policies.overlap === 'allow' ? resources && { resources } : { resources: withScheduleResource(id, resources) }),
-    format: POSTING_FORMAT,
+    format: toFormat(template),
     runs: 0,
     attempts: [],
   }

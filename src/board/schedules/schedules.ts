@@ -133,7 +133,8 @@ export class Schedules {
   /** Stops a schedule until {@link resume}; running jobs continue, and `trigger` still works. @throws NotFound */
   async pause(id: string, { reason, by = this.#host.who }: PauseScheduleOptions = {}): Promise<void> {
     await this.#editor.change(id, ({ value }) => {
-      if (value.paused) return undefined
+      // A pause of the declaration would end with the declaration.
+      if (value.paused && value.paused.by !== DECLARATION) return undefined
       const { next: _, ...rest } = value
       const paused = { since: this.#host.now(), by, ...defined({ reason }) }
       return { value: { ...rest, paused } }
@@ -254,6 +255,7 @@ export class Schedules {
       const value: ScheduleRecord = {
         ...{ counts: NO_COUNTS, recent: [], failuresInRow: 0, createdAt: now },
         ...(known && pickHistory(known)),
+        ...(isResumed ? { failuresInRow: 0 } : {}),
         ...definition,
         cursor,
         ...defined({ next, awaits, paused, declared: declared ?? known?.declared }),

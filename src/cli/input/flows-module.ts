@@ -69,7 +69,7 @@ export async function loadFlowsAndServices(modules: ModuleNames, options: Module
 /**
  * Returns what the modules declare. The flows of schedules have the defaults of the config file, too.
  *
- * @throws Duplicate for a schedule or a limit that two modules declare differently
+ * @throws Duplicate for a schedule or a limit that is declared twice, unless a module exports again the object of another
  */
 function mergeDeclarations(
   loaded: readonly LoadedModule[],
@@ -97,8 +97,13 @@ function uniteByName<T>(
     for (const [name, declared] of declaredBy(each) ?? []) {
       const other = known.get(name)
       // A module may export again what another one exports.
-      if (other && other.declared !== declared)
-        throw new Duplicate(`modules ${other.module} and ${each.module} both declare ${what} ${name}; keep one of them`)
+      if (other && other.declared !== declared) {
+        const who =
+          other.module === each.module
+            ? `module ${each.module} declares`
+            : `modules ${other.module} and ${each.module} both declare`
+        throw new Duplicate(`${who} ${what} ${name}${other.module === each.module ? ' twice' : ''}; keep one of them`)
+      }
       known.set(name, { declared, module: each.module })
     }
   return new Map([...known].map(([name, { declared }]) => [name, declared]))
@@ -159,10 +164,14 @@ function declarationExports(module: string, exported: object): Pick<LoadedModule
   const schedules = exportNamed(exported, 'schedules')
   const isList = Array.isArray(schedules) && schedules.every((each) => typeof Object(each).id === 'string')
   if (schedules !== undefined && !isList)
-    throw new InvalidArgument(`module ${module}: schedules must be a list, as in [schedule('nightly', …)]`)
+    throw new InvalidArgument(
+      `module ${module}: the export schedules must be a list of schedules, as in [schedule('nightly', …)]`,
+    )
   const limits = exportNamed(exported, 'limits')
   if (limits !== undefined && (typeof limits !== 'object' || limits === null || Array.isArray(limits)))
-    throw new InvalidArgument(`module ${module}: limits must be an object, as in { 'flow/report': { concurrency: 2 } }`)
+    throw new InvalidArgument(
+      `module ${module}: the export limits must be an object, as in { 'flow/report': { concurrency: 2 } }`,
+    )
   return {
     schedules: schedules as readonly DeclaredSchedule[] | undefined,
     limits: limits as DeclaredLimits['declare'] | undefined,

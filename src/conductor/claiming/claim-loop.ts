@@ -29,8 +29,8 @@ export interface ClaimLoopOptions {
   readonly accept: (posting: Posting) => boolean
   /** Returns whether any job may be acceptable; `recheck` is called when it returns true again. */
   readonly hasRoom: () => boolean
-  /** Returns whether the services that tasks need can be used; `recheck` is called when that changes. */
-  readonly areServicesHealthy: () => boolean
+  /** Returns whether jobs may be claimed: services that tasks need can be used, and the board is prepared. `recheck` is called when that changes. */
+  readonly mayClaim: () => boolean
   readonly dispatch: (claim: Claim) => void
   /** Returns why the logbooks, which were away, cannot be reached yet; undefined once they answer. Never rejects. */
   readonly findStorageFault: () => Promise<string | undefined>
@@ -231,8 +231,8 @@ export class ClaimLoop {
   }
 
   get #canClaim(): boolean {
-    const { slots, areServicesHealthy } = this.#options
-    return !slots.isPaused && !this.#isFull && !this.#storageAway && areServicesHealthy()
+    const { slots, mayClaim } = this.#options
+    return !slots.isPaused && !this.#isFull && !this.#storageAway && mayClaim()
   }
 
   /** Waits until there is room for any job, it is not paused, services are healthy, and logbooks are not known to be away. */

@@ -47,35 +47,57 @@ const ANSWER_TIMEOUT_MS = 10_000
 
 export interface AskOptions {
   /** Asked in this order. */
-  readonly handlers: readonly ErrorHandler[]
+  readonly deciders: readonly Decider[]
   readonly job: Job
   readonly run: number
   /** Stops the waiting: the claim is lost. */
   readonly stop: readonly Stoppable[]
   readonly clock: AlarmClock
-  /** Called when a handler itself fails. */
+  /** Called with the error of one that fails, or whose answer is not valid. */
   readonly failed: (error: unknown) => void
 }
 
 /** The function that changes a verdict about a failure. */
 export type VerdictChange = (verdict: Verdict) => Verdict
 
-/** Returns the verdict unchanged: there is no failure, or no handler. */
+/** Returns the verdict unchanged: there is no failure, or nobody has answered. */
 export const UNCHANGED: VerdictChange = (verdict) => verdict
 
-/** Asks the handlers about a verdict with a failure, and returns what the first answer changes. Never rejects. */
-export async function askErrorHandlers(verdict: Verdict, options: AskOptions): Promise<VerdictChange> {
-  const { handlers, job, run, stop, clock, failed } = options
+/** Someone who is asked about a job that has failed. */
+export interface Decider {
+  /** The name for errors: `onError`, or the option of the flow. */
+  readonly what: string
+  /** Returns the answer; undefined or null if it has none. */
+  readonly ask: (failure: Failure, run: FailedRun) => unknown
+  /** @throws InvalidArgument for an answer that is not valid */
+  readonly toChange: (answer: unknown, what: string, now: number) => VerdictChange
+}
+
+/** Returns those who are asked about a job of this flow, in order: the handlers of the conductor, then the flow. */
+export function toDeciders(handlers: readonly ErrorHandler[], flow: AnyFlow | undefined): readonly Decider[] {
+  const deciders = handlers.map((ask): Decider => ({ what: 'onError', ask, toChange: toHandlerChange }))
+  const retry = flow?.posting?.retry
+  if (!retry) return deciders
+  const ask: Decider['ask'] = (failure, { job, isFinal }) =>
+    failure.nonRetryable || isFinal ? undefined : retry(job.failedAttempts + 1, failure)
+  return [...deciders, { what: `flow ${flow.name}: posting.retry`, ask, toChange: toRetryChange }]
+}
+
+/** Asks about a verdict with a failure, and returns what the first answer changes. Never rejects. */
+export async function askDeciders(verdict: Verdict, options: AskOptions): Promise<VerdictChange> {
+  const { deciders, job, run, stop, clock, failed } = options
   if (!('failure' in verdict)) return UNCHANGED
   using giveUp = followSignals(stop)
-  const late = (time: string) => new Timeout(`${job}: onError has not answered within ${time}`)
+  let asked = ''
+  const late = (time: string) => new Timeout(`${job}: ${asked} has not answered within ${time}`)
   using _limit = abortAfter(giveUp, ANSWER_TIMEOUT_MS, late, clock)
   const context = { job, run, isFinal: verdict.settle === 'trash', signal: giveUp.signal }
-  for (const handler of handlers) {
+  for (const { what, ask, toChange } of deciders) {
+    asked = what
     try {
-      const asked = (async () => handler(verdict.failure, context))()
-      const answer = await rejectOnAbort(asked, giveUp)
-      if (answer !== undefined) return toChange(answer, clock.now())
+      const asking = (async () => ask(verdict.failure, context))()
+      const answer: unknown = await rejectOnAbort(asking, giveUp)
+      if (answer !== undefined && answer !== null) return toChange(answer, what, clock.now())
     } catch (error) {
       failed(error)
       if (giveUp.aborted) return UNCHANGED
@@ -84,41 +106,37 @@ export async function askErrorHandlers(verdict: Verdict, options: AskOptions): P
   return UNCHANGED
 }
 
-/** Returns the handler that asks `posting.retry` of the flow; none if the flow has no such function. It is not asked about a NonRetryable. */
-export function flowRetryHandlers(flow: AnyFlow | undefined): readonly ErrorHandler[] {
-  const retry = flow?.posting?.retry
-  if (!retry) return []
-  return [
-    (failure, { job }) => {
-      if (failure.nonRetryable) return undefined
-      const answer: unknown = retry(job.failedAttempts + 1, failure)
-      if (answer === undefined || answer === 'trash') return answer
-      if (isDate(answer)) return { retryAt: answer }
-      if (typeof answer === 'string' || typeof answer === 'number') return { retryAfter: answer as Duration }
-      throw new InvalidArgument(
-        `flow ${flow.name}: posting.retry must return a duration, a Date, 'trash' or nothing; the job is handled as if it returned nothing`,
-      )
-    },
-  ]
-}
-
-/** @throws InvalidArgument for an answer that is none */
-function toChange(answer: ErrorVerdict, now: number): VerdictChange {
+function toHandlerChange(answer: unknown, what: string, now: number): VerdictChange {
   if (answer === 'retry') return UNCHANGED
-  if (answer === 'trash') return changeFailure((failure) => ({ ...failure, nonRetryable: true }))
-  const delay = toDelay(answer, now)
-  return changeFailure(({ nonRetryable, nextSize, ...failure }) => ({ ...failure, retryAfter: delay }))
+  if (answer === 'trash') return TRASH
+  const { retryAfter, retryAt }: { readonly retryAfter?: unknown; readonly retryAt?: unknown } = Object(answer)
+  const delay = toDelay(retryAfter ?? retryAt, { what, now })
+  if (delay === undefined)
+    throw new InvalidArgument(
+      "onError must return 'retry', 'trash', { retryAfter: '10m' }, { retryAt: a Date } or nothing; the job is handled as if it returned nothing",
+    )
+  return changeFailure(({ nonRetryable: _, nextSize: __, ...failure }) => ({ ...failure, retryAfter: delay }))
 }
 
-function toDelay(answer: Exclude<ErrorVerdict, string>, now: number): number {
-  const { retryAfter, retryAt }: { readonly retryAfter?: Duration; readonly retryAt?: Date } = Object(answer)
-  if (retryAfter !== undefined) return toMilliseconds(retryAfter, 'onError: retryAfter')
-  if (isDate(retryAt) && !Number.isNaN(retryAt.getTime()))
-    return toMilliseconds(Math.max(0, retryAt.getTime() - now), 'onError: the time until retryAt')
-  throw new InvalidArgument(
-    "onError must return 'retry', 'trash', { retryAfter: '10m' }, { retryAt: a Date } or nothing; the job is handled as if it returned nothing",
-  )
+/** Changes only the time: a job that was out of memory still gets a larger size. */
+function toRetryChange(answer: unknown, what: string, now: number): VerdictChange {
+  if (answer === 'trash') return TRASH
+  const delay = toDelay(answer, { what, now })
+  if (delay === undefined)
+    throw new InvalidArgument(
+      `${what} must return a duration, a Date, 'trash' or nothing; the job is handled as if it returned nothing`,
+    )
+  return changeFailure((failure) => ({ ...failure, retryAfter: delay }))
 }
+
+/** Returns the milliseconds of a duration, or until a time; undefined for anything else. @throws InvalidArgument for a duration that is not valid */
+function toDelay(value: unknown, { what, now }: { readonly what: string; readonly now: number }): number | undefined {
+  if (typeof value === 'string' || typeof value === 'number') return toMilliseconds(value as Duration, what)
+  if (!isDate(value) || Number.isNaN(value.getTime())) return undefined
+  return toMilliseconds(Math.max(0, value.getTime() - now), `${what}: the time until ${value.toISOString()}`)
+}
+
+const TRASH = changeFailure((failure) => ({ ...failure, nonRetryable: true }))
 
 function changeFailure(change: (failure: Failure) => Failure): VerdictChange {
   return (verdict) => (verdict.settle === 'fail' ? { ...verdict, failure: change(verdict.failure) } : verdict)

@@ -17,7 +17,7 @@ import type { Telemetry } from '../../telemetry/index.ts'
 import { decide, type OnFailure, type RunEnding, type Verdict } from './decide.ts'
 import type { DisclosurePolicy } from './disclosure.ts'
 import { type JobRun, type JobRunContext, runJob, toRunEnding } from './job-run.ts'
-import { askErrorHandlers, type ErrorHandler, flowRetryHandlers, UNCHANGED } from './on-error.ts'
+import { askDeciders, type ErrorHandler, toDeciders, UNCHANGED } from './on-error.ts'
 import { consumeWithRecord, type Settled, settle } from './settle.ts'
 
 /** A job was claimed and its flow is about to run. */
@@ -145,8 +145,8 @@ export class Runs {
     const decided = decide(ending, this.#options)
     let change = UNCHANGED
     if ('failure' in decided) {
-      const handlers = [...errorHandlers, ...flowRetryHandlers(flows.find(job.details))]
-      change = await askErrorHandlers(decided, { handlers, job, run, stop: [claim.stops.lost], clock, failed: onError })
+      const deciders = toDeciders(errorHandlers, flows.find(job.details))
+      change = await askDeciders(decided, { deciders, job, run, stop: [claim.stops.lost], clock, failed: onError })
     }
     const verdict = change(decided)
     if (ending.kind === 'fenced') await this.#delayAbandon(claim)

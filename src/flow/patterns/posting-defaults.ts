@@ -10,6 +10,9 @@ type AnyStore = Readonly<Record<string, unknown>>
 /** A value, or a function that computes it from the store of a job; undefined for nothing. */
 type FromStore<T, S> = T | ((store: Readonly<S>) => T | undefined)
 
+/** When a job is tried again; undefined for the back-off. */
+export type RetryAnswer = Duration | Date | 'trash' | undefined
+
 /** A key with its window, and what becomes of a post that finds it taken. */
 interface DeclaredKey {
   readonly name: string
@@ -33,8 +36,8 @@ export interface PostingDefaults<S = AnyStore> {
   /** The resources that each job owns while it runs. */
   readonly resources?: FromStore<Readonly<Partial<Record<'exclusive' | 'shared', readonly string[]>>>, S>
   /**
-   * Whether at most one job of the flow runs at once, from schedules, too: each owns the resource `mutex/FLOW` alone. With a name, at most one job of all flows with
-   * this name.
+   * Makes each job own the resource `mutex/NAME` exclusively, so that at most one of them runs at a time. NAME is the name of the flow with `true`, else
+   * the text, which several flows can have.
    */
   readonly mutex?: boolean | string
   /** The key of each job: at most one job with it is on the board. With `{ name, for, on }` it has a window, or replaces jobs that wait. */
@@ -52,12 +55,12 @@ export interface PostingDefaults<S = AnyStore> {
   }
   /**
    * Decides when a job is tried again after a failed run, in place of `backOff`: returns the pause, the time, `'trash'`, or nothing for the back-off. It is called
-   * by the conductor that ran the job, unless its `onError` has answered, and not for a NonRetryable. `maxAttempts` is a million where only `retry` is given.
+   * by the conductor that ran the job, unless its `onError` has answered, and not for a NonRetryable. With `retry`, `maxAttempts` is 1,000,000 by default.
    *
-   * @param attempt the number of runs that have failed, with this one: 1 after the first
-   * @example (attempt, { code }) => (code === 'ENOSPC' ? '1h' : attempt < 20 ? '30s' : 'trash')
+   * @param failures the number of runs that have failed, with this one: 1 after the first
+   * @example (failures, { code }) => (code === 'ENOSPC' ? '1h' : failures < 20 ? '30s' : 'trash')
    */
-  readonly retry?: (attempt: number, failure: Failure) => Duration | Date | 'trash' | undefined
+  readonly retry?: (failures: number, failure: Failure) => RetryAnswer | Promise<RetryAnswer>
   /** The time after its post after which a job that was not started goes to the trash. */
   readonly expiresAfter?: Duration
   /** The time limit of one run, from its claim. */
@@ -68,8 +71,8 @@ export interface PostingDefaults<S = AnyStore> {
   readonly size?: 'small' | 'medium' | 'large'
 }
 
-/** The `maxAttempts` of a flow whose `retry` decides: the maximum. */
-const UNLIMITED_ATTEMPTS = 1_000_000
+/** The default of `maxAttempts` with `retry`: the maximum that a board accepts (`board/model/attempts.ts`). */
+const ATTEMPTS_WITH_RETRY = 1_000_000
 
 const KNOWN_DEFAULTS: KnownOptions<PostingDefaults> = {
   resources: true,
@@ -98,11 +101,13 @@ export function checkPostingDefaults(flow: string, value: unknown): PostingDefau
   assertOptions(value, KNOWN_DEFAULTS, `flow ${flow}: posting`)
   const { retry, mutex }: PostingDefaults = value
   if (retry !== undefined && typeof retry !== 'function')
-    throw new InvalidArgument(`flow ${flow}: posting.retry must be a function of the attempt and its failure`)
+    throw new InvalidArgument(
+      `flow ${flow}: posting.retry must be a function of the number of failed runs and the failure`,
+    )
   if (mutex !== undefined && typeof mutex !== 'boolean' && (typeof mutex !== 'string' || mutex === ''))
     throw new InvalidArgument(`flow ${flow}: posting.mutex must be true, false, or a name that flows share`)
   const given = Object.fromEntries(Object.entries(value).filter(([, field]) => field !== undefined))
-  return Object.freeze(retry ? { maxAttempts: UNLIMITED_ATTEMPTS, ...given } : given)
+  return Object.freeze(retry ? { maxAttempts: ATTEMPTS_WITH_RETRY, ...given } : given)
 }
 
 /** The declarations of a flow for one store. The values are not checked yet. */

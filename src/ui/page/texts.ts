@@ -342,8 +342,8 @@ export const texts = {
     deadline: 'Deadline of a run',
     backOff: 'Pauses between runs',
     attempts: 'Attempts',
-    omitted: (all: string, failed: string, returned: string, lost: string) =>
-      `${all} attempts after the second are not listed: ${failed} failed, ${returned} returned, ${lost} ended with their owner.`,
+    omitted: ({ all, failed, returned, lost }: Readonly<Record<'all' | 'failed' | 'returned' | 'lost', string>>) =>
+      `${all} attempts after the second are not listed: ${failed} failed, ${returned} returned, ${lost} lost their owner.`,
     run: 'Run',
     runsNow: 'runs',
     outcome: 'Outcome',

@@ -82,7 +82,7 @@ describe('limits', () => {
           deaths = end === 'death' ? deaths + 1 : 0
           expect(exceededLimit(posting) !== undefined).toBe(failures >= maxAttempts || deaths >= 10)
           expect(isSuspect(posting)).toBe(deaths >= 2)
-          expect(posting.attempts.length).toBeLessThanOrEqual(14)
+          expect(posting.attempts.length).toBeLessThanOrEqual(maxAttempts > 10 ? 14 : 30)
           expect(countFailures(posting.attempts)).toBe(failures)
           expect(posting.attempts).toEqual(parseAttempts(structuredClone(posting.attempts)))
         }
@@ -132,6 +132,23 @@ describe('a long list', () => {
     posting = endAttempt(nth(posting, 11), { ended: 'failed' })
     expect(toOmittedAttempts(posting)).toEqual({ failed: 1, returned: 0, lost: 0 })
     expect(toAttempts(posting)).toHaveLength(10)
+  })
+
+  test('lists all failed attempts that a release without the summary counts', () => {
+    const withoutCounts = (posting: AttemptHistory): AttemptHistory => ({
+      ...posting,
+      attempts: posting.attempts.map(({ omitted: _, ...attempt }) => attempt),
+    })
+    let posting = fresh(10)
+    let failures = 0
+    while (exceededLimit(posting) === undefined && posting.runs < 100) {
+      const ended = posting.runs % 3 === 2 ? 'returned' : 'failed'
+      failures += ended === 'failed' ? 1 : 0
+      const next = endAttempt(begin(posting), { ended })
+      // Each second run is by the other release.
+      posting = posting.runs % 2 === 0 ? withoutCounts(next) : next
+    }
+    expect(failures).toBe(10)
   })
 
   test.each([

@@ -51,6 +51,14 @@ test('a pause of an operator stays, whatever the declaration says', async () => 
   expect((await place.show()).paused).toMatchObject({ by: 'ada', reason: 'audit' })
 })
 
+test('an operator can pause one that is not enabled: then it stays paused', async () => {
+  await using place = await bench()
+  await place.put({ enabled: false })
+  await place.schedules.pause('hourly', { by: 'ada', reason: 'broken disk' })
+  await place.put({ enabled: true })
+  expect((await place.show()).paused).toMatchObject({ by: 'ada', reason: 'broken disk' })
+})
+
 test('an operator can resume one that is not enabled', async () => {
   await using place = await bench()
   await place.put({ enabled: false })

@@ -1,7 +1,10 @@
 /** Records of schedules that somebody has planted: each hides itself, is reported, and keeps no other schedule from anything. */
 import { expect, onTestFinished, test } from 'vitest'
 import { boardInternals } from '../../../src/board/internal.ts'
+import { Job } from '../../../src/board/jobs/job.ts'
 import type { RecordKind } from '../../../src/board/records/record-store.ts'
+import { SCHEDULES } from '../../../src/board/schedules/record.ts'
+import { decodeWeighed } from '../../../src/core/codec.ts'
 import { input, linear, openBoard, schedule, startConductor, task } from '../../../src/index.ts'
 import { explainSpec, type ScheduleSpec } from '../../../src/schedule/index.ts'
 
@@ -104,3 +107,21 @@ test('schedules whose rules take too long to compute are paused with the reason,
   expect((await board.schedules.show('good')).counts?.fired).toBe(1)
   await expect(board.schedules.next('a position')).rejects.toThrow('takes too long to compute')
 })
+
+test.each([
+  [10, 1, 1],
+  [11, 2, 5],
+])(
+  'a schedule with maxAttempts %d has format %d, and its jobs have format %d: older releases say what they lack',
+  async (maxAttempts, ofRecord, ofJob) => {
+    await using board = await openBoard('memory:')
+    await board.schedules.put(schedule('s', { every: '1h' }, 'report', {}, { post: { maxAttempts } }))
+    const store = boardInternals(board).records.of(SCHEDULES)
+    const found = await store.get('s')
+    if (!found || 'error' in found) throw new Error('the schedule cannot be read')
+    const { bytes = new Uint8Array() } = store.toChange(found)
+    expect(Object(decodeWeighed(bytes, 'msgpack', { most: 1_000_000 }).value).format).toBe(ofRecord)
+    const job = await board.find(await board.schedules.trigger('s'))
+    expect(Job.entryFor(job).stored?.posting.format).toBe(ofJob)
+  },
+)

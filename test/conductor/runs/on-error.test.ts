@@ -7,6 +7,7 @@ import {
   input,
   linear,
   NonRetryable,
+  OutOfMemory,
   openBoard,
   startConductor,
   task,
@@ -236,9 +237,49 @@ describe('posting.retry', () => {
     }
   })
 
+  test('may be async, and one that rejects changes nothing', async () => {
+    const answers = [async () => 'trash', async () => Promise.reject(new Error('no network'))]
+    const found: unknown[] = []
+    for (const answer of answers) {
+      const flow = flaky(answer as never, { backOff: { first: '5m', jitter: 'none' } })
+      await using bench = await workbench({ flows: [flow] })
+      const job = await bench.board.post(flow, {})
+      found.push(await bench.drain().then(() => job.state, String))
+    }
+    expect(found).toEqual(['TRASHED', expect.stringContaining('no network')])
+  })
+
+  test('leaves the larger size of a job that was out of memory', async () => {
+    const flow = flaky(
+      () => '1m',
+      {},
+      () => new OutOfMemory('too large', { nextSize: 'large' }),
+    )
+    await using bench = await workbench({ flows: [flow] })
+    const job = await bench.board.post(flow, {}, { size: 'small' })
+    await bench.drain()
+    expect([job.size, job.state]).toEqual(['large', 'UNCLAIMED'])
+    bench.clock.advance('1m')
+    await bench.drain()
+    expect(job.state).toBe('TRASHED')
+  })
+
+  test.each([
+    [Number.NaN, 'flow flaky: posting.retry'],
+    [-1, 'flow flaky: posting.retry'],
+    ['soon', 'flow flaky: posting.retry'],
+    [new Date(8.64e15), 'flow flaky: posting.retry: the time until'],
+    [new Date(Number.NaN), "flow flaky: posting.retry must return a duration, a Date, 'trash' or nothing"],
+  ])('names the flow of an answer that is not valid: %s', async (answer, says) => {
+    const flow = flaky(() => answer, { backOff: { first: '5m', jitter: 'none' } })
+    await using bench = await workbench({ flows: [flow] })
+    await bench.board.post(flow, {})
+    await expect(bench.drain()).rejects.toThrow(says)
+  })
+
   test('must be a function, and an answer that is none changes nothing', async () => {
     expect(() => flaky('10m' as never)).toThrow(
-      'flow flaky: posting.retry must be a function of the attempt and its failure',
+      'flow flaky: posting.retry must be a function of the number of failed runs and the failure',
     )
     const flow = flaky((() => ['soon']) as never, { backOff: { first: '5m', jitter: 'none' } })
     await using bench = await workbench({ flows: [flow] })

@@ -9,9 +9,10 @@
  * |---|---|---|
  * | viewing | the budget is spent, and no job in the view is due and accepted | polling |
  * | polling | a look finds a job that is due and accepted | viewing, until a job was claimed or the board was read to its end |
- * | viewing | a job was claimed | viewing, for 10 s or until the board was read to its end |
  * | polling | a look fails | viewing, for 5 s without a connection, else for a minute |
  * | polling | its time is over; a new caller; a claim of another caller | viewing |
+ *
+ * After a claim, no polling begins for 10 s, unless the board was read to its end.
  *
  * {@link ChangeBudget} counts the changes, {@link IdlePoll} looks at the board; only this class knows the states.
  *
@@ -40,7 +41,10 @@ import { IdlePoll } from './idle-poll.ts'
  * `accept` function that would accept a job by now is asked again.
  */
 const POLL_MS = { least: 15_000, most: 600_000, perRejected: 4 } as const
-/** The time after a claim in which the view is read to its end before the next polling: a process that drains a long board would stop for seconds. */
+/**
+ * The time after a claim in which polling begins only when the view was read to its end. Without it, a process that drains a board longer than its window
+ * would poll, and claim nothing for seconds.
+ */
 const READ_ON_MS = 10_000
 /** The time without polling after a look has failed: without a connection, and for another reason. */
 const NO_POLLING_MS = { notConnected: 5_000, failed: 60_000 } as const

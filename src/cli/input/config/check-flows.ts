@@ -2,7 +2,7 @@
 import { assertFixedPosting } from '../../../board/internal.ts'
 import { InvalidArgument } from '../../../core/errors.ts'
 import { suggestion } from '../../../core/texts.ts'
-import type { KnownModules } from '../../context.ts'
+import type { AnyFlow } from '../../../flow/index.ts'
 import type { Path } from './faults.ts'
 import type { ConfigValues } from './values.ts'
 
@@ -14,30 +14,17 @@ interface FlowCheck {
 }
 
 /** Returns the checks: each flow declares a valid posting, and schedules and defaults name flows of the modules. */
-export function flowChecks(
-  values: ConfigValues,
-  { flows, schedules: exported = [] }: KnownModules,
-): readonly FlowCheck[] {
+export function flowChecks(values: ConfigValues, flows: readonly AnyFlow[]): readonly FlowCheck[] {
   const names = [...new Set(flows.map(({ name }) => name))]
   const assertKnown = (name: string) => {
     if (!names.includes(name))
       throw new InvalidArgument(`the modules of flows export no flow ${name}${suggestion(name, names)}`)
   }
-  const ids = exported.map(({ id }) => id)
-  const assertExported = (id: string) => {
-    if (!ids.includes(id))
-      throw new InvalidArgument(
-        `the modules of flows export no schedule ${id}; give it a flow, or export it${suggestion(id, ids)}`,
-      )
-  }
   const schedules = Object.entries(values.section('schedules') ?? {})
   return [
     ...flows.map((flow): FlowCheck => ({ path: ['flows'], assert: () => assertFixedPosting(flow) })),
-    ...schedules.map(
-      ([id, { flow }]): FlowCheck =>
-        flow === undefined
-          ? { path: ['schedules', id], assert: () => assertExported(id) }
-          : { path: ['schedules', id, 'flow'], assert: () => assertKnown(flow) },
+    ...schedules.flatMap(([id, { flow }]): readonly FlowCheck[] =>
+      flow === undefined ? [] : [{ path: ['schedules', id, 'flow'], assert: () => assertKnown(flow) }],
     ),
     ...Object.keys(values.section('flow-defaults') ?? {}).map(
       (name): FlowCheck => ({ path: ['flow-defaults', name], assert: () => assertKnown(name) }),

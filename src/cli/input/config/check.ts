@@ -212,7 +212,14 @@ function toModule(module: string, { file }: ConfigFile): string {
 async function checkFlows({ values, faults }: DeclarationCheck, loadFlows: () => Promise<KnownModules>): Promise<void> {
   const { flowChecks } = await import('./check-flows.ts')
   const known = await loadFlows().catch((error: unknown) => faults.add(['flows'], error))
-  for (const { path, assert } of known ? flowChecks(values, known) : []) faults.attempt(path, assert)
+  if (!known) return
+  for (const { path, assert } of flowChecks(values, known.flows)) faults.attempt(path, assert)
+  const sections = values.section('schedules') ?? {}
+  for (const { path, make, refine } of await schedulesOf(values, { schedules: [], ...known })) {
+    // Those with a flow were checked before.
+    const isChange = sections[String(path[1])]?.flow === undefined
+    if (isChange) await checkSchedule({ path, make: () => make()[0], ...(refine ? { refine } : {}) }, faults)
+  }
 }
 
 interface DeclarationCheck {

@@ -136,7 +136,7 @@ function changeExported(
     )
   }
   if (section.tenants !== undefined)
-    throw new InvalidArgument(`schedule ${id}: tenants belong to a schedule with a flow; give it one`)
+    throw new InvalidArgument(`schedule ${id}: it has tenants and no flow; add its flow, or remove tenants`)
   const hasRule = RULES.some((rule) => section[rule] !== undefined)
   const options = toOptions(section, section.post)
   return {

@@ -127,7 +127,7 @@ function attemptLines({ attempts, omittedAttempts, state }: ReportedJob, screen:
   const lines = ['', ...renderTable(columns, attempts, screen)]
   if (!omittedAttempts) return lines
   const { failed, returned, lost } = omittedAttempts
-  const between = `${failed + returned + lost} attempts after the second are not listed: ${failed} failed, ${returned} returned, ${lost} died`
+  const between = `${failed + returned + lost} attempts after the second are not listed: ${failed} failed, ${returned} returned, ${lost} lost their owner`
   return [...lines, between]
 }
 

@@ -54,6 +54,8 @@ export class OwnerSession {
   #hasJoined = false
   /** The secret of the board that was joined last. */
   #secret = ''
+  /** Whether the board was emptied before it was joined last, and this is not reported yet. */
+  #wasEmptied = false
   #leaving: Promise<void> | undefined
 
   constructor(context: BoardContext, options: OwnerSessionOptions) {
@@ -163,6 +165,10 @@ export class OwnerSession {
     this.#attached = attached
     publications.attached(connection, status)
     this.#context.sink.session({ state: 'connected', session: id })
+    if (this.#wasEmptied) {
+      this.#wasEmptied = false
+      this.#context.sink.health('emptied')
+    }
     onAttached()
     this.#proven.notify()
     return [attached, status]
@@ -173,8 +179,8 @@ export class OwnerSession {
     const { isNew, status } = await this.#owners.join(attached, { mayCreate: create || this.#hasJoined })
     if (isNew && this.#hasJoined) sink.error(boardEmptiedError(location.uri))
     // The first owner that comes back has created the board anew, with another secret; the others find a board.
-    const secret = status[8]
-    if (this.#hasJoined && secret !== this.#secret) sink.health('emptied')
+    const { 8: secret } = status
+    this.#wasEmptied = this.#hasJoined && secret !== this.#secret
     this.#hasJoined = true
     this.#secret = secret
     return status

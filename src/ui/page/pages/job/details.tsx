@@ -127,8 +127,12 @@ const ATTEMPT_COLUMNS: readonly Column<WireAttempt>[] = [
 ]
 
 function describeOmitted({ failed, returned, lost }: NonNullable<DetailProps['job']['omittedAttempts']>): string {
-  const [all, ...parts] = [failed + returned + lost, failed, returned, lost].map(formatNumber)
-  return t.omitted(all ?? '', parts[0] ?? '', parts[1] ?? '', parts[2] ?? '')
+  return t.omitted({
+    all: formatNumber(failed + returned + lost),
+    failed: formatNumber(failed),
+    returned: formatNumber(returned),
+    lost: formatNumber(lost),
+  })
 }
 
 export function Attempts({ job: { attempts, omittedAttempts: omitted } }: DetailProps): JSX.Element | null {
