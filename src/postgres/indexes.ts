@@ -1,7 +1,7 @@
 /**
  * Builds indexes beside the work of a board. Such an index makes reads faster, and nothing needs it to be correct: it is never unique.
  *
- * A plain CREATE INDEX makes everybody wait who writes to the table. CREATE INDEX CONCURRENTLY makes nobody wait, but it waits itself: for each
+ * A plain CREATE INDEX blocks all writers of the table. CREATE INDEX CONCURRENTLY blocks none, but it waits itself: for each
  * transaction that has written to the table, and for each older snapshot in the database, such as a dump's. That can take an hour, and it leaves
  * an invalid index if it is interrupted. So there are two ways:
  *

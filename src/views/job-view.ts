@@ -60,7 +60,7 @@ export interface JobDetails {
   readonly attempts: readonly Attempt[]
   /** The number of attempts that have failed. */
   readonly failedAttempts: number
-  /** The numbers of attempts after the second one that are not listed. */
+  /** The attempts after the second one that are not listed, counted by how they ended. */
   readonly omittedAttempts?: OmittedAttempts
 }
 

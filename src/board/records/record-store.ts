@@ -17,7 +17,7 @@ import {
 /** A kind of records: its name, its format, and the parser of its values. */
 export interface RecordKind<T extends object> {
   readonly name: string
-  /** The newest format that this release reads, and the one that it writes unless {@link formatOf} says otherwise. */
+  /** The newest format that this release reads. It writes this format, too, unless {@link formatOf} returns another. */
   readonly format: number
   /** Returns the oldest format whose releases can read the value. */
   formatOf?(value: T): number

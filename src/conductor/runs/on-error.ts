@@ -53,17 +53,17 @@ export interface AskOptions {
   /** Stops the waiting: the claim is lost. */
   readonly stop: readonly Stoppable[]
   readonly clock: AlarmClock
-  /** Called with the error of one that fails, or whose answer is not valid. */
+  /** Called with the error of a decider that fails, or whose answer is not valid. */
   readonly failed: (error: unknown) => void
 }
 
 /** The function that changes a verdict about a failure. */
 export type VerdictChange = (verdict: Verdict) => Verdict
 
-/** Returns the verdict unchanged: there is no failure, or nobody has answered. */
+/** Returns the verdict unchanged: there is no failure, or no answer. */
 export const UNCHANGED: VerdictChange = (verdict) => verdict
 
-/** Someone who is asked about a job that has failed. */
+/** A function that is asked about a job that has failed, and how its answer is read. */
 export interface Decider {
   /** The name for errors: `onError`, or the option of the flow. */
   readonly what: string
@@ -73,7 +73,7 @@ export interface Decider {
   readonly toChange: (answer: unknown, what: string, now: number) => VerdictChange
 }
 
-/** Returns those who are asked about a job of this flow, in order: the handlers of the conductor, then the flow. */
+/** Returns the deciders of a job of this flow, in order: the handlers of the conductor, then `posting.retry`. */
 export function toDeciders(handlers: readonly ErrorHandler[], flow: AnyFlow | undefined): readonly Decider[] {
   const deciders = handlers.map((ask): Decider => ({ what: 'onError', ask, toChange: toHandlerChange }))
   const retry = flow?.posting?.retry
@@ -83,7 +83,7 @@ export function toDeciders(handlers: readonly ErrorHandler[], flow: AnyFlow | un
   return [...deciders, { what: `flow ${flow.name}: posting.retry`, ask, toChange: toRetryChange }]
 }
 
-/** Asks about a verdict with a failure, and returns what the first answer changes. Never rejects. */
+/** Asks the deciders about a verdict with a failure, and returns what the first answer changes. Never rejects. */
 export async function askDeciders(verdict: Verdict, options: AskOptions): Promise<VerdictChange> {
   const { deciders, job, run, stop, clock, failed } = options
   if (!('failure' in verdict)) return UNCHANGED
@@ -110,7 +110,7 @@ function toHandlerChange(answer: unknown, what: string, now: number): VerdictCha
   if (answer === 'retry') return UNCHANGED
   if (answer === 'trash') return TRASH
   const { retryAfter, retryAt }: { readonly retryAfter?: unknown; readonly retryAt?: unknown } = Object(answer)
-  const delay = toDelay(retryAfter ?? retryAt, { what, now })
+  const delay = retryAfter === undefined ? toTimeLeft(retryAt, { what, now }) : toPause(retryAfter, what)
   if (delay === undefined)
     throw new InvalidArgument(
       "onError must return 'retry', 'trash', { retryAfter: '10m' }, { retryAt: a Date } or nothing; the job is handled as if it returned nothing",
@@ -121,7 +121,7 @@ function toHandlerChange(answer: unknown, what: string, now: number): VerdictCha
 /** Changes only the time: a job that was out of memory still gets a larger size. */
 function toRetryChange(answer: unknown, what: string, now: number): VerdictChange {
   if (answer === 'trash') return TRASH
-  const delay = toDelay(answer, { what, now })
+  const delay = toPause(answer, what) ?? toTimeLeft(answer, { what, now })
   if (delay === undefined)
     throw new InvalidArgument(
       `${what} must return a duration, a Date, 'trash' or nothing; the job is handled as if it returned nothing`,
@@ -129,9 +129,16 @@ function toRetryChange(answer: unknown, what: string, now: number): VerdictChang
   return changeFailure((failure) => ({ ...failure, retryAfter: delay }))
 }
 
-/** Returns the milliseconds of a duration, or until a time; undefined for anything else. @throws InvalidArgument for a duration that is not valid */
-function toDelay(value: unknown, { what, now }: { readonly what: string; readonly now: number }): number | undefined {
-  if (typeof value === 'string' || typeof value === 'number') return toMilliseconds(value as Duration, what)
+/** Returns the milliseconds of a duration; undefined for a value of another type. @throws InvalidArgument for a duration that is not valid */
+function toPause(value: unknown, what: string): number | undefined {
+  return typeof value === 'string' || typeof value === 'number' ? toMilliseconds(value as Duration, what) : undefined
+}
+
+/** Returns the milliseconds until a time; undefined for anything else. @throws InvalidArgument for a time that is too far away */
+function toTimeLeft(
+  value: unknown,
+  { what, now }: { readonly what: string; readonly now: number },
+): number | undefined {
   if (!isDate(value) || Number.isNaN(value.getTime())) return undefined
   return toMilliseconds(Math.max(0, value.getTime() - now), `${what}: the time until ${value.toISOString()}`)
 }

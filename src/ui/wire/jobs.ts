@@ -112,7 +112,7 @@ export const jobDetail = jobRow.extend({
   after: z.array(z.object({ uuid: z.string(), on: z.enum(['done', 'settled']) })),
   dependents: z.array(z.string()),
   attempts: z.array(attempt),
-  /** The numbers of attempts after the second one that are not listed. */
+  /** The attempts after the second one that are not listed, counted by how they ended. */
   omittedAttempts: z
     .object({ failed: z.number().int(), returned: z.number().int(), lost: z.number().int() })
     .optional(),

@@ -10,7 +10,7 @@ export type CreateOp = CreateMode & {
   readonly type: 'create'
   readonly path: string
   readonly data: Uint8Array | null
-  /** @internal Whether nobody needs the result, which is undefined then. */
+  /** @internal Whether no caller needs the result, which is undefined then. */
   readonly isUnread?: true
 }
 
@@ -27,7 +27,7 @@ export interface SetDataOp {
   readonly path: string
   readonly data: Uint8Array | null
   readonly version: number
-  /** @internal Whether nobody needs the result, which is undefined then. */
+  /** @internal Whether no caller needs the result, which is undefined then. */
   readonly isUnread?: true
 }
 

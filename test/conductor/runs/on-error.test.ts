@@ -125,6 +125,8 @@ test.each<[string, ErrorHandler]>([
   ['rejects', async () => Promise.reject(new Error('no Sentry'))],
   ['answers nonsense', () => ({ retryAt: 'tomorrow' }) as never],
   ['names no duration', () => ({ retryAfter: 'soon' }) as never],
+  ['names a duration as a time', () => ({ retryAt: '1h' }) as never],
+  ['names a time as a duration', () => ({ retryAfter: NOW }) as never],
   ['names a time that never comes', () => ({ retryAt: new Date(8.64e15) })],
   ['answers with a list', () => ['trash'] as never],
 ])('a handler that %s changes nothing', async (_, onError) => {

@@ -40,7 +40,7 @@ export class HostPeers {
     this.#cleanUp = cleanUp
   }
 
-  /** Opens the socket of this process, or returns the one that is open. The row of the session contains the name of the socket. */
+  /** Returns the socket of this process, and opens it at the first call. The row of the session contains the name of the socket. */
   openSocket(): Promise<ProcessSocket | undefined> {
     this.#socket ??= ProcessSocket.open(() => this.lookSoon())
     return this.#socket

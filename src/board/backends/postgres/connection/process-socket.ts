@@ -2,7 +2,7 @@
  * A socket that exists as long as its process, so that other processes of the same host know for certain when the process has ended.
  *
  * It is a listening Unix socket with an abstract name (Linux only). The kernel removes the socket when the process ends, in whatever way, and never while
- * the process is stopped, hangs, or has lost its connections. The socket is in no file system, so no file is left over, and nobody can remove it. The name
+ * the process is stopped, hangs, or has lost its connections. The socket is in no file system, so no file is left over, and no process can remove it. The name
  * is random, so no later process gets it; the number of a process can be used again.
  *
  * Such names belong to a network namespace: the host itself, a container, a pod. What another namespace contains cannot be seen. So a name is

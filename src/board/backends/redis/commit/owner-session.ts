@@ -54,7 +54,7 @@ export class OwnerSession {
   #hasJoined = false
   /** The secret of the board that was joined last. */
   #secret = ''
-  /** Whether the board was emptied before it was joined last, and this is not reported yet. */
+  /** Whether the board was found to be emptied, and this is not reported yet. */
   #wasEmptied = false
   #leaving: Promise<void> | undefined
 
@@ -180,7 +180,7 @@ export class OwnerSession {
     if (isNew && this.#hasJoined) sink.error(boardEmptiedError(location.uri))
     // The first owner that comes back has created the board anew, with another secret; the others find a board.
     const { 8: secret } = status
-    this.#wasEmptied = this.#hasJoined && secret !== this.#secret
+    if (this.#hasJoined && secret !== this.#secret) this.#wasEmptied = true
     this.#hasJoined = true
     this.#secret = secret
     return status
