@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { boardMigrations } from '../src/board/backends/postgres/store/schema.ts'
 import { SCRIPTS } from '../src/board/backends/redis/store/scripts.ts'
 import { openPersistenceOver } from '../src/persistence/index.ts'
-import { tablesScript } from '../src/sqlite/format.ts'
+import { migrationScripts, tablesScript } from '../src/sqlite/format.ts'
 
 const SOURCE = resolve(import.meta.dirname, '../src')
 const files = readdirSync(SOURCE, { recursive: true, encoding: 'utf8' }).filter((name) => /\.(lua|sql)$/.test(name))
@@ -13,7 +13,7 @@ const files = readdirSync(SOURCE, { recursive: true, encoding: 'utf8' }).filter(
 /** Returns everything that is sent to servers, as one text. */
 async function sent(): Promise<string> {
   const texts = Object.values(SCRIPTS).map((script) => script.load().lua)
-  texts.push(...boardMigrations('jobboard').steps, tablesScript())
+  texts.push(...boardMigrations('jobboard').steps, tablesScript(), ...migrationScripts())
   const query = async (text: string) => {
     texts.push(text)
     return { rows: [] }

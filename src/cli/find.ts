@@ -5,7 +5,7 @@
 import type { Batch, Job, JobBoard, TrashedJob } from '../board/index.ts'
 import type { Located } from '../conductor/internal.ts'
 import { InvalidArgument, NotFound } from '../core/errors.ts'
-import { parseReference } from '../core/job-reference.ts'
+import { parseReference } from '../core/job-names.ts'
 import { isFinished } from '../core/states.ts'
 import type { BookDetail } from '../persistence/index.ts'
 import type { Logbooks } from './opening.ts'

@@ -1,9 +1,11 @@
 /** Commands that let the jobs of a key start again, for people who copy them. */
 import type { LimitView } from '../board/index.ts'
+import { isQueueKey, toQueueOfKey } from '../board/internal.ts'
 import { shellWord } from './output/render/text.ts'
 
 /** Returns the command that ends the hold of a key. */
 export function resumeCommand(key: string): string {
+  if (isQueueKey(key) && !key.endsWith('*')) return `jobboard resume --queue ${shellWord(toQueueOfKey(key))}`
   return `jobboard limits resume ${shellWord(key)}`
 }
 

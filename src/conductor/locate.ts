@@ -1,7 +1,7 @@
 /** Finds a job by its UUID: on the board, in the trash, or in the logbooks. */
 import type { Job, JobBoard, TrashedJob } from '../board/index.ts'
 import { NotFound } from '../core/errors.ts'
-import { parseReference } from '../core/job-reference.ts'
+import { parseReference } from '../core/job-names.ts'
 import type { FlowDetail, LogBook, Persistence } from '../persistence/index.ts'
 
 /** The record of a job: its flow, and the logbook that the flow is in. */

@@ -1,13 +1,14 @@
 /** The options of a conductor: their defaults, and the checks that reject invalid values. */
 import { availableParallelism } from 'node:os'
-import {
-  type DeclaredLimits,
-  type DeclaredSchedule,
-  type DeclaredSchedules,
-  type JobBoard,
-  SIZES,
-  type Size,
+import type {
+  DeclaredLimits,
+  DeclaredSchedule,
+  DeclaredSchedules,
+  JobBoard,
+  ServedQueues,
+  Size,
 } from '../board/index.ts'
+import { QueueChoice, toServedSizes } from '../board/internal.ts'
 import { InvalidArgument } from '../core/errors.ts'
 import { assertLogger, type Logger, redactedLog, silentLog } from '../core/log.ts'
 import { assertOptions, defined, type KnownOptions } from '../core/options.ts'
@@ -65,7 +66,12 @@ export interface ConductorOptions {
   readonly schedules?: readonly DeclaredSchedule[] | DeclaredSchedules
   /** The limits that it sets on the board, or on each of several, when it starts. Limits set at run time stay. */
   readonly limits?: DeclaredLimits
-  /** The sizes of the jobs that it claims; all sizes by default. */
+  /**
+   * The queues whose jobs it claims, on each of its boards; all queues by default. With a list, jobs of earlier queues are claimed before jobs of
+   * later ones; with weights, each queue that has jobs gets its share of the claims. A name may end with `*`, for all queues with the prefix.
+   */
+  readonly queues?: ServedQueues
+  /** @deprecated The queues with these names: `queues: ['large']`. */
   readonly sizes?: readonly Size[]
   /**
    * The time before the conductor takes over a half-done job of a dead owner; none by default. It lets external work
@@ -150,6 +156,7 @@ export const CONDUCTOR_OPTIONS: KnownOptions<ConductorOptions> = {
   pool: true,
   schedules: true,
   limits: true,
+  queues: true,
   sizes: true,
   takeoverDelay: true,
   burst: true,
@@ -207,7 +214,7 @@ export type ConductorSettings = Required<Pick<ConductorOptions, DefaultedOption>
     | 'removeLogbooksAfter'
     | 'removeTrashAfter'
     | 'defaultDeadline'
-    | 'sizes'
+    | 'queues'
     | 'maxJobs'
     | 'maxIdleTime'
     | 'health'
@@ -234,6 +241,7 @@ export function conductorSettings(options: ConductorOptions): ConductorSettings 
     takeoverDelay: 0,
     burst: false,
     ...defined(selectSettings(options)),
+    ...defined({ queues: toServed(options) }),
     log: toLogger(options),
   }
   assertCounts(settings)
@@ -270,7 +278,7 @@ function assertCounts({
   }
 }
 
-function assertChoices({ onFailure, onError, burst, sizes }: ConductorSettings): void {
+function assertChoices({ onFailure, onError, burst }: ConductorSettings): void {
   if (![onError ?? []].flat().every((handler) => typeof handler === 'function'))
     throw new InvalidArgument(
       'a conductor: onError must be a function of a failure and its run, or a list of such functions',
@@ -278,9 +286,16 @@ function assertChoices({ onFailure, onError, burst, sizes }: ConductorSettings):
   if (onFailure !== 'retry' && onFailure !== 'consume')
     throw new InvalidArgument("a conductor: onFailure must be 'retry' or 'consume'")
   if (typeof burst !== 'boolean') throw new InvalidArgument('a conductor: burst must be true or false')
-  if (sizes === undefined) return
-  if (!Array.isArray(sizes) || sizes.length === 0 || !sizes.every((size) => SIZES.includes(size)))
-    throw new InvalidArgument(`a conductor: sizes must be a non-empty list of ${SIZES.join(', ')}`)
+}
+
+/** Returns the queues that the conductor serves, frozen, so that its claims take turns by them; undefined for all. @throws InvalidArgument */
+function toServed({ queues, sizes }: Pick<ConductorOptions, 'queues' | 'sizes'>): ServedQueues | undefined {
+  if (queues !== undefined && sizes !== undefined)
+    throw new InvalidArgument('a conductor: give queues, or sizes, which are deprecated, and not both of them')
+  const served = sizes === undefined ? queues : toServedSizes(sizes, 'a conductor')
+  if (served === undefined) return undefined
+  QueueChoice.parse(served, 'a conductor')
+  return Object.freeze(Array.isArray(served) ? [...served] : { ...served })
 }
 
 function assertRelease(release: string | undefined): void {
@@ -317,7 +332,7 @@ const SETTING_NAMES: Readonly<Record<keyof ConductorSettings, true>> = {
   release: true,
   removeLogbooksAfter: true,
   removeTrashAfter: true,
-  sizes: true,
+  queues: true,
   maxJobs: true,
   maxIdleTime: true,
   health: true,

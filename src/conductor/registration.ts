@@ -5,7 +5,7 @@
  * job costs no transaction, and a busy conductor costs one every two seconds.
  */
 import { hostname } from 'node:os'
-import type { DeclaredSchedules, JobBoard, RegisteredEntity, Size } from '../board/index.ts'
+import type { DeclaredSchedules, JobBoard, RegisteredEntity, ServedQueues } from '../board/index.ts'
 import { boardInternals } from '../board/internal.ts'
 import { createDeferred } from '../core/async/abort.ts'
 import { retry } from '../core/async/retry.ts'
@@ -57,7 +57,7 @@ export interface RegistrationOptions {
   readonly name: string
   readonly flows: Pick<KnownFlows, 'names' | 'versions'>
   readonly log: Logger
-  readonly sizes?: readonly Size[] | undefined
+  readonly queues?: ServedQueues | undefined
   /** The release of the application. */
   readonly release?: string | undefined
   readonly status: () => ConductorStatus
@@ -233,7 +233,7 @@ export class Registration {
   }
 
   #metadata(): Record<string, unknown> {
-    const { flows, sizes, release, status } = this.#options
+    const { flows, queues, release, status } = this.#options
     const { state, jobs, unended, isolator, counts, drainingSince, concurrency, schedules, storage } = status()
     return {
       host: hostname(),
@@ -242,7 +242,7 @@ export class Registration {
       flows: flows.names,
       versions: flows.versions,
       ...defined({
-        sizes,
+        queues,
         release,
         timeZones: process.versions['tz'],
         declares: schedules && toDeclares(schedules),

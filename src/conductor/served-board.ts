@@ -143,6 +143,7 @@ export class ServedBoard {
     })
     this.#claimLoop = new ClaimLoop({
       ...options,
+      queues: options.queues,
       accept: (posting) => this.#jobFilter.accepts(posting),
       hasRoom: () => isolator?.hasRoomForAny ?? true,
       mayClaim: () => this.#preparedFor === this.#timesEmptied && options.areServicesHealthy(),

@@ -1,7 +1,7 @@
 /** Tracks a job by board and logbook together: for a service that answers questions about a job by its UUID. */
 import type { Attempt, Cancellation, Job, JobBoard, WaitingFor } from '../board/index.ts'
 import type { Failure } from '../core/failure.ts'
-import { parseReference } from '../core/job-reference.ts'
+import { parseReference } from '../core/job-names.ts'
 import { assertOptions, defined } from '../core/options.ts'
 import type { AtomState } from '../core/states.ts'
 import type { AtomDetail, FlowDetail, Persistence, SavedCheckpoint } from '../persistence/index.ts'

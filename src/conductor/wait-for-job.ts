@@ -2,7 +2,7 @@
 import type { JobBoard, WaitOptions } from '../board/index.ts'
 import { answerInTime } from '../core/async/abort.ts'
 import { NotFound, Timeout } from '../core/errors.ts'
-import { parseReference } from '../core/job-reference.ts'
+import { parseReference } from '../core/job-names.ts'
 import { assertOptions } from '../core/options.ts'
 import { monotonic, toMilliseconds } from '../core/time.ts'
 import { type Tracked, type TrackOptions, track } from './track.ts'

@@ -302,8 +302,8 @@ export class ChildDied extends JobboardError {
 export interface OutOfMemoryOptions extends ErrorOptions {
   /** Whether the job is trashed at once, because a further attempt would need the same memory. */
   readonly nonRetryable?: boolean
-  /** The size that the job has from its next attempt on, so that a conductor with more memory claims it. */
-  readonly nextSize?: 'small' | 'medium' | 'large' | undefined
+  /** The queue to which the job is moved, so that a conductor with more memory claims it. */
+  readonly nextQueue?: string | undefined
 }
 
 /** The child process that did the work needed more memory than it may have. */
@@ -312,12 +312,12 @@ export class OutOfMemory extends ChildDied {
   /** @internal Read by `failureOf`. */
   readonly nonRetryable: boolean
   /** @internal Read by `failureOf`. */
-  readonly nextSize: OutOfMemoryOptions['nextSize']
+  readonly nextQueue: OutOfMemoryOptions['nextQueue']
 
-  constructor(message: string, { nonRetryable = false, nextSize, ...options }: OutOfMemoryOptions = {}) {
+  constructor(message: string, { nonRetryable = false, nextQueue, ...options }: OutOfMemoryOptions = {}) {
     super(message, options)
     this.nonRetryable = nonRetryable
-    this.nextSize = nextSize
+    this.nextQueue = nextQueue
   }
 }
 

@@ -40,22 +40,15 @@ export interface Failure {
   /** Whether the error was a TooManyRequests: others may have its code. */
   readonly tooManyRequests?: true
   /**
-   * The size that the job needs for a further attempt: the error, or one of its causes, was an OutOfMemory of a task that says
+   * The queue to which the job is moved for a further attempt: the error, or one of its causes, was an OutOfMemory of a task that says
    * so. A further attempt in the same process cannot help.
    */
-  readonly nextSize?: 'small' | 'medium' | 'large'
-}
-
-/** The sizes of jobs, smallest first. */
-const SIZES = ['small', 'medium', 'large'] as const
-
-function largestSize(sizes: readonly Failure['nextSize'][]): Failure['nextSize'] {
-  return SIZES.findLast((size) => sizes.includes(size))
+  readonly nextQueue?: string
 }
 
 /** Returns whether a retry of the same flow, in the same process, cannot help. */
-export function isFinal({ nonRetryable, nextSize }: Failure): boolean {
-  return nonRetryable === true || nextSize !== undefined
+export function isFinal({ nonRetryable, nextQueue }: Failure): boolean {
+  return nonRetryable === true || nextQueue !== undefined
 }
 
 /** The depth at which causes are cut off: a longer chain is a loop or a defect, and a failure has to fit a record. */
@@ -96,7 +89,7 @@ function toFailureAt(thrown: unknown, depth: number, budget: CauseBudget): Failu
     thrown instanceof NonRetryable ||
     (thrown instanceof OutOfMemory && thrown.nonRetryable) ||
     causes.some((cause) => cause.nonRetryable)
-  const ownSize = thrown instanceof OutOfMemory ? thrown.nextSize : undefined
+  const ownQueue = thrown instanceof OutOfMemory ? thrown.nextQueue : undefined
   return {
     name: truncateText(toPrintable(name)),
     message: truncateText(toPrintable(message)),
@@ -108,7 +101,7 @@ function toFailureAt(thrown: unknown, depth: number, budget: CauseBudget): Failu
       retryAfter,
       limitKey: thrown instanceof TooManyRequests ? thrown.key : undefined,
       tooManyRequests: thrown instanceof TooManyRequests ? (true as const) : undefined,
-      nextSize: largestSize([ownSize, ...causes.map((cause) => cause.nextSize)]),
+      nextQueue: ownQueue ?? causes.find((cause) => cause.nextQueue !== undefined)?.nextQueue,
     }),
   }
 }

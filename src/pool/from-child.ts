@@ -1,13 +1,10 @@
 /** Reads the messages of children. Their code is the code of tasks: what it sends is checked, and a wrong message ends its child alone. */
 import { toFields } from '../core/codec.ts'
 import { type Failure, parseFailure } from '../core/failure.ts'
-import { defined } from '../core/options.ts'
 import type { FromChild } from './protocol.ts'
 
 /** A message that no child of this release sends. */
 export class WrongMessage extends Error {}
-
-const SIZES = ['small', 'medium', 'large'] as const
 
 /** Returns the message. @throws WrongMessage */
 export function parseFromChild(value: unknown): FromChild {
@@ -56,5 +53,6 @@ function toFailure({ failure }: Fields): Failure {
   const fields = toFields(failure)
   const parsed = fields && parseFailure(fields)
   if (!parsed) throw new WrongMessage('its failure is not an object')
-  return { ...parsed, ...defined({ nextSize: SIZES.find((size) => size === fields['nextSize']) }) }
+  const { nextQueue } = fields
+  return typeof nextQueue === 'string' ? { ...parsed, nextQueue } : parsed
 }

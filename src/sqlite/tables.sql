@@ -4,6 +4,7 @@
 --   a large posting again.
 -- - jobs.due_at is in milliseconds since 1970: 0 for a job that is due at once, and infinite for a job that waits for others. due_when_ready is
 --   then its due time after that. A doomed job, which was cancelled because another job failed, and never ran, has an infinite due_when_ready.
+-- - jobs.queue is null for the default queue.
 -- - changes is the feed. Its numbers are in the order of commits and have no gaps; its newest row is never deleted.
 -- - Numbers have ranges: a number above 2^53 in any row would make every read of it fail.
 -- - Text that users choose is stored as `encodeText` returns it: some releases of SQLite cut it at a NUL character.
@@ -27,12 +28,15 @@ CREATE TABLE jobs (
   id INTEGER PRIMARY KEY AUTOINCREMENT, board INTEGER NOT NULL, uuid TEXT NOT NULL, rank INTEGER NOT NULL, due_at REAL NOT NULL,
   session INTEGER, cancelled_by TEXT, revision INTEGER NOT NULL DEFAULT 0, ran INTEGER NOT NULL DEFAULT 0, batch INTEGER,
   due_when_ready REAL, posted_at REAL NOT NULL, written_at REAL NOT NULL, who TEXT, key TEXT, cancel_reason TEXT, life BLOB, body BLOB,
+  queue TEXT,
   CHECK (id > 0 AND min(board, ran, revision, coalesce(session, 0), coalesce(batch, 0)) >= 0
     AND max(id, board, ran, revision, coalesce(session, 0), coalesce(batch, 0)) < 9e15 AND rank BETWEEN 0 AND 4
     AND posted_at BETWEEN 0 AND 8.64e15 AND written_at BETWEEN 0 AND 8.64e15 AND due_at >= 0)
 ) STRICT;
 CREATE INDEX jobs_in_order ON jobs (board, rank, id);
 CREATE INDEX jobs_that_rest ON jobs (board, due_at) WHERE due_at > 0;
+CREATE INDEX jobs_in_queues ON jobs (board, queue, rank, id) WHERE queue IS NOT NULL;
+CREATE INDEX jobs_that_rest_in_queues ON jobs (board, queue, due_at) WHERE queue IS NOT NULL AND due_at > 0;
 CREATE INDEX jobs_by_uuid ON jobs (uuid);
 CREATE UNIQUE INDEX jobs_by_key ON jobs (board, key) WHERE key IS NOT NULL;
 CREATE INDEX jobs_by_session ON jobs (session) WHERE session IS NOT NULL;

@@ -21,6 +21,9 @@ const CHILD = {
   memory: readNumber,
 }
 
+/** The queues that a conductor serves: names in order, or names with weights. */
+type ConductorQueues = readonly string[] | Readonly<Record<string, number>>
+
 const CONDUCTOR = {
   host: readText,
   pid: readNumber,
@@ -31,7 +34,8 @@ const CONDUCTOR = {
   state: readText,
   running: readNumber,
   concurrency: readNumber,
-  sizes: readTexts,
+  /** The queues that it serves: names in order, or names with weights. */
+  queues: readQueues,
   flows: readFlowNames,
   /** The versions of each flow that it runs, by name. */
   versions: readVersions,
@@ -126,6 +130,26 @@ function readNumber(value: unknown): number | undefined {
 function readDate(value: unknown): Date | undefined {
   const found = new Date(isDate(value) || typeof value === 'string' ? value : Number.NaN)
   return Number.isNaN(found.getTime()) ? undefined : found
+}
+
+/** Returns whether a conductor serves a queue. A conductor of another release may say it in a way that cannot be read: then it counts as one that does not. */
+export function doesServe({ queues }: Pick<ConductorView, 'queues'>, queue: string): boolean {
+  const names = Array.isArray(queues) ? queues : Object.keys(queues ?? { '*': 1 })
+  return names.some((name) => (name.endsWith('*') ? queue.startsWith(name.slice(0, -1)) : name === queue))
+}
+
+/** Returns the queues that a conductor serves, for people: `urgent, bulk`, or `urgent=3, bulk=1`. */
+export function describeQueues(queues: ConductorQueues): string {
+  const names = Array.isArray(queues) ? queues : Object.entries(queues).map(([name, weight]) => `${name}=${weight}`)
+  return names.join(', ')
+}
+
+function readQueues(value: unknown): ConductorQueues | undefined {
+  if (Array.isArray(value)) return readTexts(value)
+  const weights = Object.entries(Object(value)).filter(
+    (entry): entry is [string, number] => typeof entry[1] === 'number',
+  )
+  return weights.length > 0 ? Object.fromEntries(weights) : undefined
 }
 
 function readTexts(value: unknown): readonly string[] | undefined {

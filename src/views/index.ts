@@ -5,11 +5,13 @@ export {
   conductorViews,
   countSlots,
   describeClock,
+  describeQueues,
+  doesServe,
   hasFlow,
   type Slots,
 } from './conductor-view.ts'
 export { formatAge, formatDuration, measureLastRun, type RunDuration } from './duration.ts'
-export type { InfoView, RunningView } from './info-view.ts'
+export type { InfoView, QueueView, RunningView } from './info-view.ts'
 export {
   type CancellationView,
   cancellationView,

@@ -1,11 +1,13 @@
 /** The state of a board as plain data. */
 import {
   type BoardPause,
+  DEFAULT_QUEUE,
   type JobBoard,
   type LimitKeyUse,
   type LimitView,
   PRIORITIES,
   type Priority,
+  type QueuePause,
   type SessionState,
 } from '../board/index.ts'
 import { boardInternals } from '../board/internal.ts'
@@ -26,6 +28,8 @@ export interface InfoView {
   readonly paused: boolean
   /** Who has paused it, when and why, if that is known. */
   readonly pause?: BoardPause
+  /** The queues that have jobs or are paused, by name. */
+  readonly queues: readonly QueueView[]
   readonly jobs: JobCount & { readonly byPriority: Readonly<Record<Priority, JobCount>> }
   readonly trashed: number
   readonly conductors: readonly ConductorView[]
@@ -34,6 +38,15 @@ export interface InfoView {
   readonly running: readonly RunningView[]
   /** The limits that are set; undefined where none is. */
   readonly limits?: LimitsView
+}
+
+/** A queue of a board. */
+export interface QueueView extends JobCount {
+  readonly queue: string
+  /** The time of the post of the unclaimed job that was posted first. */
+  readonly oldest?: Date
+  /** Who has paused it, when and why. */
+  readonly pause?: BoardPause
 }
 
 export interface LimitsView {
@@ -73,14 +86,15 @@ export class InfoReader implements Disposable {
 
   async read(): Promise<InfoView> {
     const board = this.#board
-    const { jobs, running } = await countJobs(this.#live)
+    const { jobs, queues, running } = await countJobs(this.#live)
     const conductors = conductorViews(await board.entities('conductor'))
-    const [limits, pause] = [await readLimits(board), await board.pauseOrigin()]
+    const [limits, pause, paused] = [await readLimits(board), await board.pauseOrigin(), await board.pausedQueues()]
     return {
       board: board.uri,
       state: board.state,
       paused: board.paused,
       ...(pause ? { pause } : {}),
+      queues: toQueueViews(queues, paused),
       jobs,
       trashed: await this.#countTrash(),
       conductors,
@@ -116,22 +130,52 @@ async function readLimits(board: JobBoard): Promise<LimitsView | undefined> {
   }
 }
 
-async function countJobs(live: LiveJobs): Promise<Pick<InfoView, 'jobs' | 'running'>> {
+interface QueueCounts extends JobCount {
+  readonly oldest?: Date | undefined
+}
+
+/** Returns the queues by name, with their pauses. */
+function toQueueViews(counts: ReadonlyMap<string, QueueCounts>, pauses: readonly QueuePause[]): QueueView[] {
+  const names = new Set([...counts.keys(), ...pauses.map(({ queue }) => queue)])
+  return [...names].sort().map((queue) => {
+    const { unclaimed = 0, claimed = 0, oldest } = counts.get(queue) ?? {}
+    const { queue: _, ...pause } = pauses.find((each) => each.queue === queue) ?? { queue }
+    return { queue, unclaimed, claimed, ...defined({ oldest, pause: 'by' in pause ? pause : undefined }) }
+  })
+}
+
+interface CountedJobs extends Pick<InfoView, 'jobs' | 'running'> {
+  readonly queues: ReadonlyMap<string, QueueCounts>
+}
+
+async function countJobs(live: LiveJobs): Promise<CountedJobs> {
   const byPriority = Object.fromEntries(PRIORITIES.map((word) => [word, { unclaimed: 0, claimed: 0 }])) as Record<
     Priority,
     { unclaimed: number; claimed: number }
   >
+  const queues = new Map<string, QueueCounts>()
   const running: RunningView[] = []
   for (const { view, since } of await live.read()) {
     const claimed = view.state === 'CLAIMED'
     byPriority[view.priority][claimed ? 'claimed' : 'unclaimed'] += 1
-    const { uuid, name, owner } = view
+    const { uuid, name, owner, queue = DEFAULT_QUEUE, postedAt } = view
+    queues.set(queue, countInQueue(queues.get(queue), { claimed, postedAt }))
     if (claimed) running.push({ uuid, name, ...defined({ owner, since }) })
   }
   const counts = Object.values(byPriority)
   const unclaimed = counts.reduce((sum, count) => sum + count.unclaimed, 0)
   const claimed = counts.reduce((sum, count) => sum + count.claimed, 0)
-  return { jobs: { unclaimed, claimed, byPriority }, running: longestRunning(running) }
+  return { jobs: { unclaimed, claimed, byPriority }, queues, running: longestRunning(running) }
+}
+
+function countInQueue(
+  { unclaimed, claimed, oldest }: QueueCounts = { unclaimed: 0, claimed: 0 },
+  job: { readonly claimed: boolean; readonly postedAt: Date | undefined },
+): QueueCounts {
+  if (job.claimed) return { unclaimed, claimed: claimed + 1, oldest }
+  const { postedAt } = job
+  const isOlder = postedAt !== undefined && (oldest === undefined || postedAt < oldest)
+  return { unclaimed: unclaimed + 1, claimed, oldest: isOlder ? postedAt : oldest }
 }
 
 /** Returns the jobs that have been running longest, the longest first; at most ten. */

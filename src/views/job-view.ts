@@ -2,7 +2,8 @@
  * Jobs as plain data, for the command line and the dashboard. `--json` prints views unchanged; tables and rows of the API are made from them. A
  * view names the keys of a store and omits the values, which may be secret.
  */
-import type { Attempt, Job, OmittedAttempts, PostedJob, Priority, Resources, Size, TrashedJob } from '../board/index.ts'
+import type { Attempt, Job, OmittedAttempts, PostedJob, Priority, Resources, TrashedJob } from '../board/index.ts'
+import { DEFAULT_QUEUE } from '../core/job-names.ts'
 import { defined } from '../core/options.ts'
 import type { Redactor } from '../core/redaction.ts'
 import type { JobState } from '../core/states.ts'
@@ -28,7 +29,8 @@ export interface JobFacts extends WorkView {
   readonly uuid: string
   readonly name: string
   readonly priority: Priority
-  readonly size: Size
+  /** The queue; absent for the default one. */
+  readonly queue?: string
   readonly runs: number
   readonly maxAttempts: number
 }
@@ -146,9 +148,12 @@ function toJobView(job: Job, state: Pick<JobView, 'state' | 'owner'>): JobView {
   return { uuid, name, ...state, ...asked, ...facts, ...(postedAt ? { postedAt } : {}) }
 }
 
-export function jobFacts(posting: Omit<JobFacts, keyof WorkView> & Pick<Job, 'details'>): JobFacts {
-  const { uuid, name, priority, size, runs, maxAttempts } = posting
-  return { uuid, name, ...workView(posting), priority, size, runs, maxAttempts }
+export function jobFacts(
+  posting: Omit<JobFacts, keyof WorkView | 'queue'> & Pick<Job, 'details'> & { readonly queue?: string },
+): JobFacts {
+  const { uuid, name, priority, queue = DEFAULT_QUEUE, runs, maxAttempts } = posting
+  const other = queue === DEFAULT_QUEUE ? {} : { queue }
+  return { uuid, name, ...workView(posting), priority, ...other, runs, maxAttempts }
 }
 
 export function trashView(job: TrashedJob, redaction: Redactor): TrashView {

@@ -29,6 +29,7 @@ const BENCHES: readonly string[] = [
   'peers',
   'pool',
   'postgres',
+  'queues',
   'scale',
   'schedule',
   'sessions',

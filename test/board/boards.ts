@@ -40,6 +40,7 @@ export async function viewing(opening: Promise<JobBoard>): Promise<JobBoard> {
 
 export const memoryBoards: BoardBackend = {
   name: 'memory:',
+  readsAllQueues: true,
   neverPolls: true,
   hasProcessClock: true,
   capabilities: EVERYTHING,
@@ -47,6 +48,7 @@ export const memoryBoards: BoardBackend = {
 }
 export const zookeeperBoards: BoardBackend = {
   name: 'zookeeper:',
+  readsAllQueues: true,
   overlooksCancelRequests: true,
   capabilities: EVERYTHING,
   place: () => zookeeperPlace(),

@@ -220,7 +220,7 @@ variant('a deployment is chosen by its name', async () => {
 variant('several boards: limits are set on each, schedules are put on the first', async () => {
   const boards = [`${place.board}/a`, `${place.board}/b`]
   await config(`limits:\n  api: { concurrency: 3 }\nschedules:\n  hourly: { flow: hello, every: 1h }\n`)
-  await stop(await startDaemon(['--queue', 'a', '--queue', 'b']))
+  await stop(await startDaemon(boards.flatMap((uri) => ['--board', uri])))
   const found: unknown[] = []
   for (const uri of boards) {
     await using each = await openBoard(uri)

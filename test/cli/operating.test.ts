@@ -291,6 +291,23 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
     expect((await place.jobboard(['jobs'])).stdout).toContain('no jobs on')
   })
 
+  test('pause and resume of one queue, which info shows; a job of it waits for that', async () => {
+    const bulk = await post('hello', '--queue', 'bulk', '--store', '{"name":"Ada"}')
+    await post('hello', '--store', '{"name":"Bob"}')
+    const paused = await place.jobboard(['pause', '--queue', 'bulk', '--reason', 'the disk is full'])
+    expect(paused.stdout).toMatch(/claiming from queue bulk paused on .*; jobboard resume --queue bulk ends the pause/)
+    await conduct()
+    expect((await place.jobboard(['jobs', '--queue', 'default'])).stdout).toContain('no jobs on')
+    expect((await place.jobboard(['jobs', '--queue', 'bulk'])).stdout).toContain(bulk)
+    expect((await place.jobboard(['info'])).stdout).toMatch(/bulk +1 +0 .*by .*: the disk is full/)
+    expect((await place.jobboard(['show', bulk])).stdout).toMatch(
+      /because +queue bulk was paused by .*: the disk is full/,
+    )
+    expect((await place.jobboard(['resume', '--queue', 'bulk'])).stdout).toContain('from queue bulk resumed')
+    await conduct()
+    expect((await place.jobboard(['jobs'])).stdout).toContain('no jobs on')
+  })
+
   test('conductors: who lives, and what they can do', async () => {
     await using _board = await openBoard(place.board)
     expect((await place.jobboard(['conductors'])).stdout).toBe(`no conductors on ${place.board}\n`)
@@ -302,14 +319,14 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
       'one',
       '--concurrency',
       '3',
-      '--size',
+      '--queue',
       'large',
       '--release',
       '2026-11',
     ])
     await conductor.says('Ctrl-C')
     const [titles, row] = (await place.jobboard(['conductors'])).stdout.split('\n')
-    expect(titles).toMatch(/^NAME +STATE +RUNS +DONE +FAILED +SIZES +FLOWS +HOST +PID +UP +RELEASE +JOBBOARD$/)
+    expect(titles).toMatch(/^NAME +STATE +RUNS +DONE +FAILED +QUEUES +FLOWS +HOST +PID +UP +RELEASE +JOBBOARD$/)
     expect(row).toMatch(
       /^one +(starting|idle) +0\/3 +0 +0 +large +refused 1\.0, hello 2\.1 +\S+ +\d+ +\d+s +2026-11 +\d+\.\d+\.\d+$/,
     )
@@ -321,7 +338,7 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
         running: 0,
         counts: { done: 0, failed: 0, other: 0, workedMs: 0 },
         reportedAt: expect.stringMatching(/Z$/),
-        sizes: ['large'],
+        queues: ['large'],
         flows: ['refused', 'hello'],
       },
     ])

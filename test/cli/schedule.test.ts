@@ -107,7 +107,6 @@ test('what is printed of a schedule is aligned, and hostile texts are escaped', 
     post: {
       name: 'report',
       priority: 'HIGH',
-      size: 'medium',
       maxAttempts: 3,
       expiresAfter: 600_000,
       deadline: 7_200_000,

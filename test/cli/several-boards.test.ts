@@ -1,9 +1,8 @@
-/** `jobboard conductor` on several boards: `--board` repeated, `--queue`, `--weights`, and a list in jobboard.yaml. */
+/** `jobboard conductor` on several boards: `--board` repeated, `--weights`, and a list in jobboard.yaml. */
 import { afterAll, afterEach, beforeEach, describe, expect } from 'vitest'
-import { queueUri, toBoards } from '../../src/cli/input/board-flags.ts'
+import { toBoards } from '../../src/cli/input/board-flags.ts'
 import { resolveSettings } from '../../src/cli/input/config/settings.ts'
 import { toConductorBoard } from '../../src/cli/opening.ts'
-import { InvalidArgument } from '../../src/core/errors.ts'
 import { redactUri } from '../../src/core/uri.ts'
 import { openBoard } from '../../src/index.ts'
 import { freePort } from '../support/ports.ts'
@@ -46,21 +45,11 @@ variant('three boards of three kinds, in one conductor', async () => {
   }
 })
 
-variant('--queue names boards below the URI; jobs of the first come first', async () => {
+variant('jobs of the first board come first', async () => {
   const bulk = [await post(`${place.board}/bulk`, 'bulk'), await post(`${place.board}/bulk`, 'bulk')]
   const urgent = [await post(`${place.board}/urgent`, 'urgent')]
-  const args = [
-    'conductor',
-    '--queue',
-    'urgent',
-    '--queue',
-    'bulk',
-    '--flows',
-    'flows.js',
-    '--burst',
-    '--concurrency',
-    '1',
-  ]
+  const boards = ['urgent', 'bulk'].flatMap((name) => ['--board', `${place.board}/${name}`])
+  const args = ['conductor', ...boards, '--flows', 'flows.js', '--burst', '--concurrency', '1']
   const { exitCode, stderr } = await place.spawned(args)
   expect(exitCode).toBe(0)
   const jobs = stderr.split('\n').flatMap((line) => (line.includes('"job consumed"') ? [JSON.parse(line).job] : []))
@@ -69,7 +58,8 @@ variant('--queue names boards below the URI; jobs of the first come first', asyn
 
 variant('--weights divides the claims', async () => {
   for (const name of ['a', 'b']) for (let n = 0; n < 4; n += 1) await post(`${place.board}/${name}`, name)
-  const args = ['conductor', '--queue', 'a', '--queue', 'b', '--weights', '1,3', '--flows', 'flows.js', '--burst']
+  const boards = ['a', 'b'].flatMap((name) => ['--board', `${place.board}/${name}`])
+  const args = ['conductor', ...boards, '--weights', '1,3', '--flows', 'flows.js', '--burst']
   const { exitCode, stderr } = await place.spawned([...args, '--concurrency', '1'])
   expect(exitCode).toBe(0)
   const order = stderr.split('\n').flatMap((line) => (line.includes('"job consumed"') ? [JSON.parse(line).name] : []))
@@ -91,7 +81,8 @@ variant('a board that is away does not stop the others; none at all ends with 1'
 })
 
 variant('a stop ends the work on all boards', async () => {
-  const args = ['conductor', '--queue', 'a', '--queue', 'b', '--flows', 'flows.js', '--name', 'both']
+  const boards = ['a', 'b'].flatMap((name) => ['--board', `${place.board}/${name}`])
+  const args = ['conductor', ...boards, '--flows', 'flows.js', '--name', 'both']
   const running = place.start(args)
   await running.says('conductor both runs')
   for (const name of ['a', 'b']) {
@@ -131,10 +122,11 @@ describe('jobboard.yaml', () => {
     expect(await place.bare(['jobs', '--board', 'first'])).toMatchObject({ exitCode: 0 })
   })
 
-  test('its queues and weights are not for boards or queues that are typed', async () => {
+  test('its weights are not for boards that are typed', async () => {
+    const names = ['a', 'b', 'c'].map((name) => `${place.board}/${name}`).join(', ')
     await place.write(
       'jobboard.yaml',
-      `board: ${place.board}\npersistence: directory:./logbooks\nflows: ./flows.js\nconductor: { queue: [a, b, c], weights: [3, 2, 1], burst: true }\n`,
+      `board: [${names}]\npersistence: directory:./logbooks\nflows: ./flows.js\nconductor: { queues: [x, y], weights: [3, 2, 1], burst: true }\n`,
     )
     const conduct = async (args: readonly string[]) => {
       const { exitCode, stderr } = await place.bare(['conductor', ...args])
@@ -143,8 +135,7 @@ describe('jobboard.yaml', () => {
     const fine = { exitCode: 0, mistakes: [] }
     expect(await conduct([])).toEqual(fine)
     expect(await conduct(['--board', `${place.board}/a`, '--board', `${place.board}/b`])).toEqual(fine)
-    expect(await conduct(['--queue', 'a', '--queue', 'b'])).toEqual(fine)
-    expect(await conduct(['--queue', 'a', '--queue', 'b', '--weights', '1,2'])).toEqual(fine)
+    expect(await conduct(['--queue', 'a=1,b=2'])).toEqual(fine)
     expect((await conduct(['--weights', '1,2'])).mistakes[0]).toContain('3 in place of 2')
   })
 })
@@ -208,27 +199,32 @@ describe('wrong usage:', () => {
     ],
     [
       'the same queue twice',
-      ['conductor', '--queue', 'a', '--queue', 'a', '--flows', 'flows.js'],
-      /are the same board/,
+      ['conductor', '--queue', 'a,b', '--queue', 'a', '--flows', 'flows.js'],
+      /a conductor: queues names a twice$/,
     ],
     [
-      'a queue of several boards',
-      ['conductor', '--board', 'redis://a', '--board', 'redis://b', '--queue', 'q', '--flows', 'flows.js'],
-      /--queue NAME names a board below the only --board/,
+      'a queue whose name is not valid',
+      ['conductor', '--queue', 'a*b', '--flows', 'flows.js'],
+      /a conductor: queue "a\*b" must not contain \*, commas, =, .*; a pattern has one \*, at its end/,
     ],
     [
-      'a queue with a slash',
-      ['conductor', '--queue', 'a/b', '--flows', 'flows.js'],
-      /--queue must be a name of letters, digits, _, \. and -, got "a\/b"$/,
+      'a weight of 0',
+      ['conductor', '--queue', 'a=0,b=1', '--flows', 'flows.js'],
+      /the weight of queue "a" must be a whole number from 1 to 1000000, got 0; leave a queue out/,
+    ],
+    [
+      'a queue without a weight among others',
+      ['conductor', '--queue', 'a', '--queue', 'b=1', '--flows', 'flows.js'],
+      /--queue a needs a weight, as in --queue a=1, because other queues have one$/,
     ],
     [
       'weights of other boards',
-      ['conductor', '--queue', 'a', '--weights', '1,2', '--flows', 'flows.js'],
+      ['conductor', '--weights', '1,2', '--flows', 'flows.js'],
       /--weights must have one number for each board: 1 in place of 2$/,
     ],
     [
       'a weight that is no number',
-      ['conductor', '--queue', 'a', '--weights', 'x', '--flows', 'flows.js'],
+      ['conductor', '--weights', 'x', '--flows', 'flows.js'],
       /--weights must be whole numbers from 1/,
     ],
     [
@@ -242,20 +238,4 @@ describe('wrong usage:', () => {
     expect(stderr.trimEnd()).toMatch(message)
     expect(stderr.trimEnd().split('\n')).toHaveLength(1)
   })
-})
-
-test.each([
-  ['zookeeper://a:2181,b/jobs', 'zookeeper://a:2181,b/jobs/urgent'],
-  ['zookeepers://a/jobs/?tick=2s', 'zookeepers://a/jobs/urgent?tick=2s'],
-  ['postgres://ada:pw@h/db', 'postgres://ada:pw@h/db?board=urgent'],
-  ['postgresql://h/db?schema=jobs', 'postgresql://h/db?schema=jobs&board=urgent'],
-  ['redis://h:6379/0', 'redis://h:6379/0?prefix=taskflow%2Furgent'],
-  ['redis+cluster://h,i?ttl=5s&prefix=shop', 'redis+cluster://h,i?ttl=5s&prefix=shop%2Furgent'],
-])('the queue urgent below %s is %s', (uri, queue) => {
-  expect(queueUri(uri, 'urgent')).toBe(queue)
-})
-
-test('a URI that has no boards below it', () => {
-  expect(() => queueUri('memory:x', 'a')).toThrow(InvalidArgument)
-  expect(() => queueUri('postgres://h/db?board=jobs', 'a')).toThrow(/names its board already; leave board= out of it/)
 })

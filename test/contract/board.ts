@@ -33,6 +33,7 @@ import { ownJobsContract } from './board/own-jobs.ts'
 import { pausingContract } from './board/pausing.ts'
 import { poisonContract } from './board/poison.ts'
 import { postingContract } from './board/posting.ts'
+import { queuesContract } from './board/queues.ts'
 import { recordsContract } from './board/records.ts'
 import { releasingContract } from './board/releasing.ts'
 import { resourcesContract } from './board/resources.ts'
@@ -52,6 +53,8 @@ export interface BoardBackend {
   readonly jsonOnly?: boolean
   /** Changes cost nothing, or are always received: a caller without work stays in the view of a busy board. */
   readonly neverPolls?: boolean
+  /** A view reads the postings of all queues, also of those that nobody serves. */
+  readonly readsAllQueues?: boolean
   /** A transaction cannot check that a job has no cancel request. */
   readonly overlooksCancelRequests?: boolean
   /** The clock of its boards is that of the process. */
@@ -84,6 +87,7 @@ export type Place = Omit<BoardPlace, keyof AsyncDisposable>
 export const WINDOW_PARTS: readonly PartName[] = [
   'posting and looking',
   'claiming',
+  'queues',
   'what is known of jobs that run elsewhere',
   'what a job waits for',
   'resources',
@@ -118,6 +122,7 @@ export const SHARED_PARTS: readonly PartName[] = [
 type PartName =
   | 'posting and looking'
   | 'claiming'
+  | 'queues'
   | 'settling'
   | 'attempts and their limits'
   | 'losing a claim'
@@ -222,6 +227,7 @@ function contractOf(
   const { keys, resources, delays, expiry, limits, dependencies, history, batches, release } = backend.capabilities
   part('posting and looking', () => postingContract(use, backend))
   part('claiming', () => claimingContract(use))
+  part('queues', () => queuesContract(use, backend))
   part('settling', () => settlingContract(use))
   part('attempts and their limits', () => limitsContract(use))
   part('losing a claim', () => losingContract(use))

@@ -26,7 +26,7 @@ test('the alert rules name metrics that there are', async () => {
 })
 
 test.skipIf(!promtool)('promtool accepts the alert rules, and they fire for what they are about', async () => {
-  expect(await checkRules(ALERTS)).toContain('SUCCESS: 19 rules found')
+  expect(await checkRules(ALERTS)).toContain('SUCCESS: 20 rules found')
   expect(await testRules(join(import.meta.dirname, 'alerts.promtool.yml'))).toContain('SUCCESS')
 })
 

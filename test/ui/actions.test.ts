@@ -8,6 +8,7 @@ import { input, linear, task } from '../../src/flow/index.ts'
 import { openPersistence } from '../../src/persistence/index.ts'
 import type { Access } from '../../src/ui/index.ts'
 import { NEEDS, type WireBulkResult, type WireDone } from '../../src/ui/wire/actions.ts'
+import type { WireQueue } from '../../src/ui/wire/board.ts'
 import { LEVELS, type WireSession } from '../../src/ui/wire/session.ts'
 import { type Client, openClient } from './client.ts'
 
@@ -237,6 +238,22 @@ test('the board is paused and resumed', async () => {
   expect(board.paused).toBe(false)
 })
 
+test('a queue is paused and resumed, and is shown with its jobs and who serves it', async () => {
+  await board.post('flow', {}, { name: 'late', queue: 'bulk' })
+  const metadata = { flows: ['flow'], queues: ['bulk'] }
+  await using _conductor = await board.registerEntity({ kind: 'conductor', name: 'one', metadata })
+  await ask('/queues', { action: 'pause', queue: 'bulk', reason: 'deploy' })
+  expect(board.paused).toBe(false)
+  const { queues } = (await client.get<{ queues: WireQueue[] }>('/boards/main/queues')).body
+  expect(queues).toMatchObject([
+    { queue: 'bulk', waiting: 1, running: 0, conductors: ['one'], oldestWaiting: { name: 'late' } },
+  ])
+  expect(queues[0]?.paused).toMatchObject({ by: 'ada', reason: 'deploy' })
+  await ask('/queues', { action: 'resume', queue: 'bulk' })
+  expect(await board.pausedQueues()).toEqual([])
+  expect((await client.post('/boards/main/queues', { action: 'pause', queue: 'a*' })).status).toBe(400)
+})
+
 test('schedules are triggered, paused, resumed and removed', async () => {
   await board.schedules.put(schedule('nightly', { cron: '0 2 * * *' }, 'report', {}))
   const { uuids = [] } = await ask('/schedules', { id: 'nightly', action: 'trigger' })
@@ -282,6 +299,8 @@ describe('rights', () => {
     ...(['cancel', 'restore', 'purge'] as const).map((action) => [action, '/bulk', { action, query: '' }] as const),
     ['board.pause', '/pause', {}],
     ['board.resume', '/resume', {}],
+    ['queue.pause', '/queues', { action: 'pause', queue: 'x' }],
+    ['queue.resume', '/queues', { action: 'resume', queue: 'x' }],
     ...(['pause', 'resume', 'trigger', 'remove'] as const).map(
       (action) => [`schedule.${action}`, '/schedules', { id: 'x', action }] as const,
     ),

@@ -151,14 +151,15 @@ function assembleServices(
   const healthCounters = new HealthCounters({ uri, log, errorReporter })
   const router = new BackendEventRouter({ ...parts, uri, healthCounters, batches: parts.batches.waits })
   const scheduleHost = toScheduleHost({ ...parts, canceller: claims.canceller })
+  const limits = assembleLimits(parts, tokens)
   return {
     ...{ healthCounters, router, scheduleHost },
     life: new BoardLife({ ...parts, router, held: claims.held }),
     viewing: new Viewing(parts),
-    pausing: new Pausing({ ...parts, router }),
+    pausing: new Pausing({ ...parts, router, limits }),
     requests: new JobRequests({ ...parts, router }),
     schedules: new Schedules(scheduleHost),
-    limits: assembleLimits(parts, tokens),
+    limits,
   }
 }
 

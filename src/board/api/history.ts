@@ -1,6 +1,6 @@
 /** Reads which jobs have ended, for users. */
 import { InvalidArgument } from '../../core/errors.ts'
-import { parseReference } from '../../core/job-reference.ts'
+import { parseReference } from '../../core/job-names.ts'
 import { assertOptions } from '../../core/options.ts'
 import { toDate } from '../../core/time.ts'
 import type { Backend } from '../contract/index.ts'

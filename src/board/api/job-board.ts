@@ -29,7 +29,7 @@ import type { Limits } from '../limits/limits.ts'
 import { POST_OPTIONS, type PostOptions } from '../model/posting.ts'
 import { listEntities, type RegisteredEntity } from '../records/entity-registry.ts'
 import { type ListedFlow, listFlows } from '../records/flow-outlines.ts'
-import type { BoardPause, PauseOptions } from '../records/pause-record.ts'
+import type { BoardPause, PauseOptions, QueuePause } from '../records/pause-record.ts'
 import type { Schedules } from '../schedules/schedules.ts'
 import { assembleBoard, type BoardParts } from './assemble-board.ts'
 import type { Batch, BatchView } from './batches/batch.ts'
@@ -42,6 +42,7 @@ import { type JobDependencies, readJobDependencies } from './job-dependencies.ts
 import { type JobResult, type ResultOptions, waitForResult } from './job-result.ts'
 import type { JobsOptions } from './listed.ts'
 import type { BoardOptions, PostAndClaimOptions } from './options.ts'
+import type { ResumeOptions } from './pausing.ts'
 import { type PostManyOptions, type PostManyResult, postMany, type TypedPostItem } from './posting/post-many.ts'
 import type { PostedJob } from './posting/posted-job.ts'
 import type { HoldOptions, ResourceHold } from './resource-hold.ts'
@@ -415,15 +416,23 @@ export class JobBoard implements AsyncDisposable {
    * Takes two transactions. The second one records who has paused the board, when and why; if it fails, the board stays paused, and `error`
    * is emitted.
    *
-   * @throws InvalidArgument
-   * @example await board.pause({ reason: 'the database moves', by: 'ada' })
+   * With `queue`, only the jobs of that queue are not claimed, in the same way; one transaction.
+   *
+   * @throws InvalidArgument; UnsupportedCapability for a queue of a board that is shared with TaskFlow
+   * @example await board.pause({ queue: 'bulk', reason: 'the database moves', by: 'ada' })
    */
   async pause(options: PauseOptions = {}): Promise<void> {
     return this.#running.pausing.pause(options)
   }
 
-  async resume(): Promise<void> {
-    return this.#running.pausing.resume()
+  /** Ends the pause of the board, or of a queue. @throws InvalidArgument */
+  async resume(options: ResumeOptions = {}): Promise<void> {
+    return this.#running.pausing.resume(options)
+  }
+
+  /** Returns the queues that are paused, with who has paused them, when and why. Takes some round trips. */
+  async pausedQueues(): Promise<readonly QueuePause[]> {
+    return this.#running.pausing.queues()
   }
 
   /** Returns who has paused the board, when and why; undefined if the board is not paused, or if this was not recorded. Takes one round trip. */

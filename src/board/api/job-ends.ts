@@ -10,7 +10,7 @@
 import type { AnyFlow } from '../../flow/index.ts'
 import type { Backend } from '../contract/index.ts'
 import type { EndedJob } from '../model/ended-job.ts'
-import { decodeKeptResults } from '../model/kept-results.ts'
+import { decodeKeptResults } from '../model/ended-job.ts'
 import { collectLogged, type LoggedFlow, type ResultLogbooks, readLoggedFlow } from './job-result.ts'
 
 /** The number of logbooks that are read at the same time. */

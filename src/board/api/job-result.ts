@@ -13,7 +13,7 @@
 import { answerInTime } from '../../core/async/abort.ts'
 import { IncompatibleVersion, InvalidArgument, NotFound, ResultNotKept, Timeout } from '../../core/errors.ts'
 import { type Failure, JobFailed } from '../../core/failure.ts'
-import { parseReference } from '../../core/job-reference.ts'
+import { parseReference } from '../../core/job-names.ts'
 import { assertOptions, defined } from '../../core/options.ts'
 import { isFinished } from '../../core/states.ts'
 import { monotonic, toMilliseconds } from '../../core/time.ts'
@@ -21,9 +21,8 @@ import { type AnyFlow, collectProvided, compile, type Flow } from '../../flow/in
 import type { Backend } from '../contract/index.ts'
 import type { Job, WaitOptions } from '../jobs/job.ts'
 import { toLogbookText } from '../model/board-id.ts'
-import { type EndedJob, isCancellation } from '../model/ended-job.ts'
+import { decodeKeptResults, type EndedJob, isCancellation, type KeptResults } from '../model/ended-job.ts'
 import { toFlowReference } from '../model/flow-reference.ts'
-import { decodeKeptResults, type KeptResults } from '../model/kept-results.ts'
 
 /** The time limit, and where else to look than on the board. */
 export interface ResultOptions<R = Record<string, unknown>> extends WaitOptions {

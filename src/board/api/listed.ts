@@ -2,7 +2,7 @@
 import type { StoredJob } from '../contract/index.ts'
 import { type ClaimOrderKey, compareClaimOrder, type Priority } from '../model/claim-order.ts'
 import type { JobEntry } from '../model/entry.ts'
-import type { Size } from '../model/posting.ts'
+import { queueOf } from '../model/queues.ts'
 
 /** Options of `jobs`: a filter. By default all jobs on the board are listed, in claim order. */
 export interface JobsOptions {
@@ -11,7 +11,7 @@ export interface JobsOptions {
   readonly ensureFresh?: boolean
   readonly name?: string
   readonly priority?: Priority
-  readonly size?: Size
+  readonly queue?: string
   /** The uuid of a batch: only its jobs are listed. */
   readonly batch?: string
 }
@@ -28,14 +28,14 @@ export function filterAndSort(entries: Iterable<JobEntry>, options: JobsOptions)
 }
 
 export function matchesFilter(entry: JobEntry, options: JobsOptions): boolean {
-  const { onlyUnclaimed = false, name, priority, size, batch } = options
+  const { onlyUnclaimed = false, name, priority, queue, batch } = options
   if (!entry.stored) return false
   const { posting } = entry.stored
   if (entry.content === 'unreadable' || entry.ended || (onlyUnclaimed && entry.claimed)) return false
   if (name !== undefined && posting.name !== name) return false
   if (batch !== undefined && posting.batch !== batch) return false
   if (priority !== undefined && posting.priority !== priority) return false
-  return size === undefined || posting.size === size
+  return queue === undefined || queueOf(posting) === queue
 }
 
 function toListedEntry(entry: JobEntry, { id, order, posting }: StoredJob): ListedEntry {

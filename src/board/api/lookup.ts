@@ -4,7 +4,7 @@
  */
 import { isSettledWithin } from '../../core/async/abort.ts'
 import { NotFound } from '../../core/errors.ts'
-import { parseReference } from '../../core/job-reference.ts'
+import { parseReference } from '../../core/job-names.ts'
 import { monotonic } from '../../core/time.ts'
 import type { Backend, BackendSections, Cancellation, JobSummary, StoredJob } from '../contract/index.ts'
 import { Job } from '../jobs/job.ts'

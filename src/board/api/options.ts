@@ -8,7 +8,8 @@ import { type Duration, toMilliseconds } from '../../core/time.ts'
 import { assertTelemetry, type Telemetry } from '../../telemetry/index.ts'
 import type { WaitOptions } from '../jobs/job.ts'
 import { toPriority } from '../model/claim-order.ts'
-import { POST_OPTIONS, type PostOptions, toSize } from '../model/posting.ts'
+import { POST_OPTIONS, type PostOptions } from '../model/posting.ts'
+import { toQueue } from '../model/queues.ts'
 import type { JobsOptions } from './listed.ts'
 
 /** Options of every kind of board. */
@@ -68,18 +69,25 @@ export function postAndClaimSettings(options: PostAndClaimOptions): { post: Post
   return { post, wait: { ...(timeout === undefined ? {} : { timeout }), ...(signal ? { signal } : {}) } }
 }
 
-/** Checks the filter, and parses priority and size, which may be in any case. @throws InvalidArgument */
+/** Checks the filter, and parses the priority, which may be in any case. @throws InvalidArgument */
 export function jobsFilter(options: JobsOptions): JobsOptions {
-  const known = { onlyUnclaimed: true, ensureFresh: true, name: true, priority: true, size: true, batch: true } as const
+  const known = {
+    onlyUnclaimed: true,
+    ensureFresh: true,
+    name: true,
+    priority: true,
+    queue: true,
+    batch: true,
+  } as const
   assertOptions<JobsOptions>(options, known, 'jobs')
   for (const name of ['onlyUnclaimed', 'ensureFresh'] as const) assertBoolean(options[name], `jobs: ${name}`)
   assertText(options.name, 'jobs: name')
   assertText(options.batch, 'jobs: batch')
-  const { priority, size } = options
+  const { priority, queue } = options
+  parseOption(() => toQueue(queue))
   return {
     ...options,
     ...(priority === undefined ? {} : { priority: parseOption(() => toPriority(priority)) }),
-    ...(size === undefined ? {} : { size: parseOption(() => toSize(size)) }),
   }
 }
 

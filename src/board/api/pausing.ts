@@ -1,12 +1,19 @@
-/** Pauses and resumes a board, and records who has paused it. */
+/**
+ * Pauses and resumes a board, or one of its queues, and records who has done so. The pause of a queue is a hold of the limit that each of its jobs
+ * keeps, so claims see it in their own transactions.
+ */
 import { asError } from '../../core/errors.ts'
-import { defined } from '../../core/options.ts'
+import { assertOptions, defined } from '../../core/options.ts'
 import type { Backend } from '../contract/index.ts'
+import type { Limits } from '../limits/limits.ts'
+import { isQueueKey, queueLimitKey, toQueueOfKey } from '../model/limits.ts'
 import type { BoardRecords } from '../records/board-records.ts'
 import {
   assertPauseOptions,
+  assertQueueOption,
   type BoardPause,
   type PauseOptions,
+  type QueuePause,
   readPause,
   removePause,
   writePause,
@@ -14,10 +21,17 @@ import {
 import type { LiveView } from '../view/live-view.ts'
 import type { BackendEventRouter } from './events/backend-event-router.ts'
 
+/** The options of `board.resume`. */
+export interface ResumeOptions {
+  /** The queue whose pause ends; by default the pause of the board ends. */
+  readonly queue?: string | undefined
+}
+
 export interface PausingOptions {
-  readonly backend: Pick<Backend, 'clock' | 'signals'>
+  readonly backend: Pick<Backend, 'clock' | 'signals' | 'shared'>
   readonly view: Pick<LiveView, 'isOpen'>
   readonly records: BoardRecords
+  readonly limits: Pick<Limits, 'stop' | 'resume' | 'list'>
   readonly router: Pick<BackendEventRouter, 'paused' | 'sink'>
   readonly who: string
   readonly onError: (error: Error) => void
@@ -34,7 +48,9 @@ export class Pausing {
   /** Pauses the board, and records this. @throws InvalidArgument */
   async pause(options: PauseOptions): Promise<void> {
     assertPauseOptions(options)
-    const { backend, records, router, who, onError } = this.#options
+    const { backend, records, limits, router, who, onError } = this.#options
+    const { queue, ...origin } = options
+    if (queue !== undefined) return limits.stop(queueLimitKey(queue), defined({ by: who, ...defined(origin) }))
     const isPaused = router.paused
     await this.#setGate({ paused: true })
     const { by = who, reason } = options
@@ -43,9 +59,16 @@ export class Pausing {
     await writePause(records, record, { isPaused }).catch((error: unknown) => onError(asError(error)))
   }
 
-  /** Resumes the board, and removes the record. */
-  async resume(): Promise<void> {
-    const { records, onError } = this.#options
+  /** Resumes the board, or a queue, and removes the record. @throws InvalidArgument */
+  async resume(options: ResumeOptions = {}): Promise<void> {
+    assertOptions<ResumeOptions>(options, { queue: true }, 'resume')
+    const { queue } = options
+    assertQueueOption(queue, 'resume')
+    const { records, limits, onError } = this.#options
+    if (queue !== undefined) {
+      await limits.resume(queueLimitKey(queue))
+      return
+    }
     await this.#setGate({ paused: false })
     await removePause(records).catch((error: unknown) => onError(asError(error)))
   }
@@ -54,6 +77,17 @@ export class Pausing {
   async origin(): Promise<BoardPause | undefined> {
     const { records, router } = this.#options
     return router.paused ? readPause(records) : undefined
+  }
+
+  /** Returns the queues that are paused, with who has paused them, when and why. */
+  async queues(): Promise<readonly QueuePause[]> {
+    const { backend, limits } = this.#options
+    if (backend.shared) return []
+    return (await limits.list()).flatMap(({ key, held }) => {
+      if (!held || !isQueueKey(key) || key.endsWith('*')) return []
+      const { by, since, reason } = held
+      return { queue: toQueueOfKey(key), by, since, ...defined({ reason }) }
+    })
   }
 
   async #setGate({ paused }: { readonly paused: boolean }): Promise<void> {

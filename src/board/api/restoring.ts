@@ -1,8 +1,10 @@
 /** Restores jobs from the trash, with the jobs that went there because of them. */
-import { Duplicate, InvalidState, NotFound } from '../../core/errors.ts'
+import { Duplicate, InvalidArgument, InvalidState, NotFound } from '../../core/errors.ts'
 import { assertBoolean, assertOptions } from '../../core/options.ts'
 import type { Backend } from '../contract/index.ts'
 import { TrashedJob } from '../jobs/trashed-job.ts'
+import { moveTo } from '../model/posting.ts'
+import { queueProblem } from '../model/queues.ts'
 import type { DependencyResolver } from './dependency-resolver.ts'
 import { toRestored } from './posting/taken-key.ts'
 
@@ -12,6 +14,8 @@ export interface RestoreOptions {
   readonly dependents?: boolean
   /** Whether the job is run without the jobs on which it depends, for example because they are not known any more; false by default. */
   readonly ignoreDependencies?: boolean
+  /** The queue of the job from now on; by default it stays. Jobs that are restored because they depend on it keep theirs. */
+  readonly queue?: string
 }
 
 export interface RestoringContext {
@@ -25,7 +29,9 @@ export async function restore(
   options: RestoreOptions,
   context: RestoringContext,
 ): Promise<readonly TrashedJob[]> {
-  assertOptions(options, { dependents: true, ignoreDependencies: true }, 'restore')
+  assertOptions(options, { dependents: true, ignoreDependencies: true, queue: true }, 'restore')
+  const problem = options.queue === undefined ? undefined : queueProblem(options.queue)
+  if (problem !== undefined) throw new InvalidArgument(`restore: ${problem}`)
   for (const name of ['dependents', 'ignoreDependencies'] as const) assertBoolean(options[name], `restore: ${name}`)
   await restoreOne(trashed, options, context)
   return options.dependents ? [trashed, ...(await restoreDependents(trashed, context))] : [trashed]
@@ -33,11 +39,12 @@ export async function restore(
 
 async function restoreOne(
   trashed: TrashedJob,
-  { ignoreDependencies = false }: RestoreOptions,
+  { ignoreDependencies = false, queue }: RestoreOptions,
   { backend, dependencies }: RestoringContext,
 ): Promise<void> {
   const entry = TrashedJob.entryFor(trashed)
-  const posting = toRestored(entry.posting)
+  const restored = toRestored(entry.posting)
+  const posting = queue === undefined ? restored : moveTo(restored, queue)
   const { uuid, name, after } = posting
   await dependencies.register(
     [{ uuid, name, isRestored: true, ...(after && !ignoreDependencies ? { after } : {}) }],

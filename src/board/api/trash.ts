@@ -1,5 +1,5 @@
 /** The trash of a board: lists, finds, restores and purges jobs there. */
-import { parseReference } from '../../core/job-reference.ts'
+import { parseReference } from '../../core/job-names.ts'
 import type { Backend } from '../contract/index.ts'
 import { TrashedJob } from '../jobs/trashed-job.ts'
 import type { DependencyResolver } from './dependency-resolver.ts'

@@ -30,10 +30,11 @@ export async function findWaitingReason(job: Job, parts: WaitingReasonParts): Pr
     suspects: { place: suspects, who },
   })
   // The reason is certain without the record of the pause, which only adds the person and the cause.
-  if (reason?.kind === 'pause') return { ...reason, text: describePause(await pausing.origin().catch(() => undefined)) }
+  if (reason?.kind === 'pause' && reason.queue === undefined)
+    return { ...reason, text: describePause(await pausing.origin().catch(() => undefined)) }
   const own = reason ? undefined : await lookup.toOwnEntry(job)
   const refusal = own && claims.rejected.refusalOf(Job.entryFor(own))
   if (refusal) return { kind: 'refusal', text: `its claim was refused, and is tried again: ${refusal.message}` }
-  if (reason || !limits.isSupported || job.limits.length === 0 || job.state !== 'UNCLAIMED') return reason
+  if (reason || !limits.isSupported || job.state !== 'UNCLAIMED') return reason
   return readTokenReason(job, limits)
 }

@@ -46,7 +46,7 @@ export class JobChooser {
    * Reserves up to `max` claimable jobs for a claim. Synchronous, so that no change is missed
    * between an empty result and the wait for the next change.
    */
-  reserveNext(request: { max: number; accept: (posting: Posting) => boolean }): QueuePlace[] {
+  reserveNext(request: Pick<TakeOptions, 'max' | 'accept' | 'queues'>): QueuePlace[] {
     if (!this.canClaim) return []
     const { view, rejected, held } = this.#options
     this.#advanceQueue()
@@ -76,10 +76,10 @@ export class JobChooser {
     return place
   }
 
-  /** Returns whether there is a job to claim that `accept` accepts. */
-  hasClaimable(accept: (posting: Posting) => boolean): boolean {
+  /** Returns whether there is a job of these queues to claim that `accept` accepts. */
+  hasClaimable({ accept, queues }: Pick<TakeOptions, 'accept' | 'queues'>): boolean {
     const { view, held } = this.#options
-    const wanted = { accept: (posting: Posting) => this.accepts(accept, posting), suspects: held.suspects }
+    const wanted = { queues, accept: (posting: Posting) => this.accepts(accept, posting), suspects: held.suspects }
     const isFound = this.canClaim && view.queue.hasClaimable(wanted)
     view.afterSearch()
     return isFound

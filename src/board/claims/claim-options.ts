@@ -5,6 +5,7 @@ import type { Duration } from '../../core/time.ts'
 import type { Cancellation } from '../contract/index.ts'
 import { CANCELLED_BY } from '../model/ended-job.ts'
 import type { Posting } from '../model/posting.ts'
+import type { ServedQueues } from '../queue/served-queues.ts'
 
 /** The reason of a cancel request without one. */
 export const NO_REASON = 'cancelled'
@@ -38,6 +39,11 @@ export interface ClaimNextOptions {
   readonly max?: number
   /** The longest wait for the first job; unlimited by default. With 0, only jobs that can be claimed now are claimed. */
   readonly timeout?: Duration
+  /**
+   * The queues whose jobs are claimed: names in order, or names with weights; all queues by default. A name may end with `*`. See
+   * `ServedQueues`.
+   */
+  readonly queues?: ServedQueues
   /** Returns whether to claim a job; others are left to other owners. Called often: it should be quick and do no I/O. */
   readonly accept?: (posting: Posting) => boolean
   readonly signal?: AbortSignal
@@ -65,7 +71,7 @@ export function assertReleaseOptions(options: ReleaseOptions): void {
 
 /** @throws InvalidArgument */
 export function claimNextSettings(options: ClaimNextOptions): Required<Pick<ClaimNextOptions, 'max' | 'accept'>> {
-  assertOptions(options, { accept: true, max: true, signal: true, timeout: true }, 'claimNext')
+  assertOptions(options, { accept: true, max: true, queues: true, signal: true, timeout: true }, 'claimNext')
   const { max = 1, accept = () => true } = options
   if (!Number.isSafeInteger(max) || max < 1)
     throw new InvalidArgument(`claimNext: max must be a whole number from 1, not ${String(max)}`)
@@ -75,7 +81,7 @@ export function claimNextSettings(options: ClaimNextOptions): Required<Pick<Clai
 
 /** @throws InvalidArgument */
 export function assertClaimsOptions(options: ClaimsOptions): void {
-  assertOptions(options, { accept: true, signal: true }, 'claims')
+  assertOptions(options, { accept: true, queues: true, signal: true }, 'claims')
   if (options.accept !== undefined) assertAccept(options.accept, 'claims')
 }
 

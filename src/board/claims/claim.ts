@@ -18,6 +18,7 @@ import type { HeldBackWrite } from '../../core/async/held-back-write.ts'
 import { settleWithRetries } from '../../core/async/retry.ts'
 import { Cancelled, ClaimLost, InvalidArgument, JobboardError, NotFound, Timeout } from '../../core/errors.ts'
 import { describeError, describeFailure, type Failure, failureOf } from '../../core/failure.ts'
+import { defined } from '../../core/options.ts'
 import { attempt } from '../../core/result.ts'
 import { type AlarmClock, toMilliseconds } from '../../core/time.ts'
 import type { OrphanedClaim, Settlement } from '../contract/index.ts'
@@ -25,7 +26,8 @@ import type { Job } from '../jobs/job.ts'
 import { canRetry, endAttempt, pauseAfterFailure } from '../model/attempts.ts'
 import type { AddedDeclarations } from '../model/declared.ts'
 import type { JobEntry } from '../model/entry.ts'
-import { type Posting, SIZES } from '../model/posting.ts'
+import { moveTo, type Posting } from '../model/posting.ts'
+import { queueOf } from '../model/queues.ts'
 import {
   type AbandonOptions,
   assertAbandonOptions,
@@ -33,6 +35,7 @@ import {
   type ConsumeOptions,
   type TrashOptions,
   toKeptBytes,
+  toNextQueue,
 } from './settle-options.ts'
 
 /** The context that {@link Claim.perform} passes to the work. */
@@ -186,7 +189,7 @@ export class Claim implements AsyncDisposable {
   }
 
   /**
-   * @internal Settles the job as done, with encoded results (`model/kept-results.ts`), and with the end of its flow, which the board must be able
+   * @internal Settles the job as done, with encoded results (`model/ended-job.ts`), and with the end of its flow, which the board must be able
    * to record (`recordedPlace`).
    *
    * @throws as {@link consume}; other errors if the record was refused: then nothing was done
@@ -205,8 +208,10 @@ export class Claim implements AsyncDisposable {
     const ended = this.#toEndedPosting(options.failed ? 'failed' : 'returned', options.reason)
     const runs = Math.max(ended.runs, options.newestRun ?? 0)
     const delay = options.delay === undefined ? {} : { delay: toMilliseconds(options.delay, 'delay') }
-    const size = options.size ?? ended.size
-    await this.#settle({ kind: 'abandon', posting: { ...ended, runs, size, ...delay } })
+    const queue = toNextQueue(options)
+    const posting = { ...ended, runs, ...delay }
+    if (queue === undefined || queue === queueOf(ended)) return this.#settle({ kind: 'abandon', posting })
+    await this.#settle({ kind: 'abandon', posting: moveTo(posting, queue), movedTo: queue })
   }
 
   /**
@@ -232,16 +237,15 @@ export class Claim implements AsyncDisposable {
 
   /**
    * Settles a job whose run failed: it is abandoned while attempts are left, else trashed. An abandoned job is delayed by the
-   * error's `retryAfter`, or by the posting's `backOff`. After an OutOfMemory it may get another size, and is trashed if it has
-   * that size, or a larger one, already.
+   * error's `retryAfter`, or by the posting's `backOff`. After an OutOfMemory it may be moved to another queue, and is trashed if it is in
+   * that queue already.
    */
   async fail(failure: Failure): Promise<'abandoned' | 'trashed'> {
     const { posting } = this.#granted
-    const { nonRetryable, retryAfter, nextSize } = failure
-    const isLargeEnough = nextSize !== undefined && SIZES.indexOf(posting.size) >= SIZES.indexOf(nextSize)
-    if (!nonRetryable && !isLargeEnough && canRetry(posting)) {
+    const { nonRetryable, retryAfter, nextQueue } = failure
+    if (!nonRetryable && nextQueue !== queueOf(posting) && canRetry(posting)) {
       const delay = retryAfter ?? pauseAfterFailure(posting)
-      await this.abandon({ failed: true, reason: describeFailure(failure), delay, size: nextSize ?? posting.size })
+      await this.abandon({ failed: true, reason: describeFailure(failure), delay, ...defined({ queue: nextQueue }) })
       return 'abandoned'
     }
     await this.trash({ failure })

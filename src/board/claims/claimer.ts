@@ -8,6 +8,8 @@ import { type Duration, formatDuration } from '../../core/time.ts'
 import type { Backend } from '../contract/index.ts'
 import { assertWaitOptions, Job, type WaitOptions } from '../jobs/job.ts'
 import type { Posting } from '../model/posting.ts'
+import { queueOf } from '../model/queues.ts'
+import { type QueueTurns, TurnsOfCallers } from '../queue/queue-turns.ts'
 import type { LiveView } from '../view/live-view.ts'
 import type { Canceller } from './cancelling.ts'
 import type { JobChooser } from './choosing.ts'
@@ -46,6 +48,7 @@ export class Claimer {
   readonly #options: ClaimerOptions
   readonly #waiting: WaitingView
   readonly #withdrawals: Withdrawals
+  readonly #turns = new TurnsOfCallers()
   /** Aborts when the board is closed. Calls follow this flag, because to follow a signal costs more. */
   #closingFlag: FollowingSignal | undefined
 
@@ -63,21 +66,28 @@ export class Claimer {
   }
 
   /** Resolves when there is a job to claim that `accept` accepts. @throws Timeout */
-  async waitToClaim({ accept, ...options }: WaitOptions & Pick<Required<ClaimNextOptions>, 'accept'>): Promise<void> {
-    const { chooser } = this.#options
+  async waitToClaim({
+    accept,
+    queues: served,
+    ...options
+  }: WaitOptions & Pick<ClaimNextOptions, 'queues'> & Pick<Required<ClaimNextOptions>, 'accept'>): Promise<void> {
+    const { chooser, view } = this.#options
+    const queues = this.#turns.of(served, 'wait')
+    view.serve(queues?.choice)
     this.#startUpkeep()
     using _alive = keepAlive()
     using stop = followSignals([this.#closing, options.signal])
     using _timer = options.timeout === 0 ? undefined : this.#startTimeout(stop, options.timeout)
-    const accepts = (posting: Posting) => chooser.accepts(accept, posting)
+    const accepts = (posting: Posting) => isServed(posting, queues) && chooser.accepts(accept, posting)
     const mayPoll = options.timeout === undefined
-    using waiter = await this.#waiting.begin({ signal: stop, accepts, mayPoll })
-    while (!chooser.hasClaimable(accept)) await this.#waitForChange(waiter, { stop, timeout: options.timeout })
+    using waiter = await this.#waiting.begin({ signal: stop, accepts, mayPoll, queues: queues?.choice })
+    while (!chooser.hasClaimable({ accept, queues }))
+      await this.#waitForChange(waiter, { stop, timeout: options.timeout })
   }
 
   /** Waits for claimable jobs and claims up to `max`. @throws Timeout; the signal's reason; InvalidState when the board is closed */
   async claimNext(options: ClaimNextOptions): Promise<[Claim, ...Claim[]]> {
-    const settings = claimNextSettings(options)
+    const settings = { ...claimNextSettings(options), queues: this.#turns.of(options.queues, 'claimNext') }
     // Without a time limit there is no limit to enforce: the caller waits until jobs are claimed, or its signal fires.
     if (options.timeout === undefined) return this.#claimNext(options, settings)
     const undo = (claims: readonly Claim[]) => Promise.all(claims.map((claim) => claim[Symbol.asyncDispose]()))
@@ -86,18 +96,20 @@ export class Claimer {
 
   async #claimNext(
     options: ClaimNextOptions,
-    settings: ReturnType<typeof claimNextSettings>,
+    settings: ReturnType<typeof claimNextSettings> & { readonly queues: QueueTurns | undefined },
   ): Promise<[Claim, ...Claim[]]> {
     const { chooser, claiming, view } = this.#options
+    const { queues } = settings
+    view.serve(queues?.choice)
     this.#startUpkeep()
     using _alive = keepAlive()
     using stop = followSignals([this.#closing, options.signal])
     // The timeout ends only the wait for a change: a job that is already chosen may be granted by the time it fires.
     using late = options.timeout === undefined ? stop : followSignals([stop])
     using _timer = options.timeout === 0 ? undefined : this.#startTimeout(late, options.timeout)
-    const accepts = (posting: Posting) => chooser.accepts(settings.accept, posting)
+    const accepts = (posting: Posting) => isServed(posting, queues) && chooser.accepts(settings.accept, posting)
     const mayPoll = options.timeout === undefined
-    using waiter = await this.#waiting.begin({ signal: late, accepts, mayPoll })
+    using waiter = await this.#waiting.begin({ signal: late, accepts, mayPoll, queues: queues?.choice })
     while (true) {
       stop.throwIfAborted()
       while (view.extent.isTooShortFor(settings.max) && (await view.extent.readOn({ signal: stop })))
@@ -110,6 +122,7 @@ export class Claimer {
       const [first, ...rest] = await claiming.tryClaims(places, settings.accept)
       if (!first) continue
       this.#waiting.noteClaimed()
+      for (const { job } of queues ? [first, ...rest] : []) queues?.noteClaimed(job.queue)
       return [first, ...rest]
     }
   }
@@ -243,4 +256,9 @@ export class Claimer {
   #timeoutError(time: Duration): Timeout {
     return new Timeout(`no job to claim on ${this.#options.backend.uri} within ${formatDuration(time)}`)
   }
+}
+
+/** Returns whether a caller claims the jobs of the queue of this job. */
+function isServed(posting: Posting, queues: QueueTurns | undefined): boolean {
+  return queues?.choice.includes(queueOf(posting)) ?? true
 }

@@ -3,8 +3,8 @@ import { InvalidArgument, isError, UnsupportedCapability } from '../../core/erro
 import type { Failure } from '../../core/failure.ts'
 import { assertBoolean, assertOptions, assertText } from '../../core/options.ts'
 import type { Duration } from '../../core/time.ts'
-import { decodeKeptResults, encodeKeptResults } from '../model/kept-results.ts'
-import { SIZES, type Size } from '../model/posting.ts'
+import { decodeKeptResults, encodeKeptResults } from '../model/ended-job.ts'
+import { queueProblem, type Size, toQueueOfSize } from '../model/queues.ts'
 
 /** Options of `abandon`. */
 export interface AbandonOptions {
@@ -15,7 +15,9 @@ export interface AbandonOptions {
   readonly reason?: string
   /** A run number that the next run has to exceed, for a run that the logbook knows and the posting does not. */
   readonly newestRun?: number
-  /** The size of the job from now on, so that another conductor claims it; by default it stays. */
+  /** The queue of the job from now on, so that other conductors claim it; by default it stays. */
+  readonly queue?: string
+  /** @deprecated The queue with this name: `queue: 'large'`. */
   readonly size?: Size
 }
 
@@ -33,14 +35,21 @@ export interface TrashOptions {
 
 /** @throws InvalidArgument */
 export function assertAbandonOptions(options: AbandonOptions): void {
-  assertOptions(options, { reason: true, delay: true, failed: true, newestRun: true, size: true }, 'abandon')
-  const { reason, failed, newestRun = 0, size } = options
+  const known = { reason: true, delay: true, failed: true, newestRun: true, queue: true, size: true } as const
+  assertOptions(options, known, 'abandon')
+  const { reason, failed, newestRun = 0 } = options
   assertText(reason, 'abandon: reason')
   assertBoolean(failed, 'abandon: failed')
   if (!Number.isSafeInteger(newestRun) || newestRun < 0)
     throw new InvalidArgument(`abandon: newestRun must be a whole number from 0, not ${String(newestRun)}`)
-  if (size !== undefined && !SIZES.includes(size))
-    throw new InvalidArgument(`abandon: size must be one of ${SIZES.join(', ')}, not ${String(size)}`)
+}
+
+/** Returns the queue to which a job is moved; undefined if it stays. @throws InvalidArgument */
+export function toNextQueue({ queue, size }: Pick<AbandonOptions, 'queue' | 'size'>): string | undefined {
+  if (size !== undefined) return toQueueOfSize({ queue, size }, 'abandon')
+  const problem = queue === undefined ? undefined : queueProblem(queue)
+  if (problem !== undefined) throw new InvalidArgument(`abandon: ${problem}`)
+  return queue
 }
 
 /**

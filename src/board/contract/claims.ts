@@ -66,8 +66,11 @@ export type Settlement = {
   readonly history?: HistoryEntry
 } /** `results`: encoded results that the history keeps; they are in `history` already. */ /** `record`: the end of the flow in its logbook. If it is refused, nothing is done. */ & (
   | { readonly kind: 'consume'; readonly results?: Uint8Array; readonly record?: HeldBackWrite }
-  /** `held`: the posting of the claim, whose resources it holds, where the posting that is written has others. */
-  | { readonly kind: 'abandon'; readonly held?: Posting }
+  /**
+   * `held`: the posting of the claim, whose resources it holds, where the posting that is written has others. `movedTo`: the queue of the
+   * posting, where the claimed one had another.
+   */
+  | { readonly kind: 'abandon'; readonly held?: Posting; readonly movedTo?: string }
   | ({ readonly kind: 'trash' } & TrashReason)
 )
 

@@ -66,7 +66,7 @@ export type { BackendKeys, KeyTaken, Replaced, ReplaceRequest } from './keys.ts'
 export type { BackendLimits } from './limits.ts'
 export type { BackendRecords, WriteRequest, Written } from './records.ts'
 export type { BackendResources, OrphanedClaim, ResourceHolder } from './resources.ts'
-export type { BackendSections, JobSummary } from './sections.ts'
+export type { BackendSections, JobSummary, QueueCount } from './sections.ts'
 export type { BackendClock, BackendSession, LeaseWatch } from './session.ts'
 export type { BackendSignals, Cancellation, CancelRequest } from './signals.ts'
 export type {

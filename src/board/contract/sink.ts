@@ -55,8 +55,11 @@ export type JobStatus =
   | { readonly claimed: boolean; readonly cancelled: boolean; readonly revision: number }
 
 export type BoardChange = {
-  /** `ready`: all dependencies of the job are met. */
-  readonly kind: 'posted' | 'updated' | 'ready' | 'gone' | 'claimed' | 'released' | 'trashed' | 'cancelled'
+  /**
+   * `ready`: all dependencies of the job are met. `holds`: the job, whose claim was reported before, holds resources or slots; reported only
+   * where there are sections.
+   */
+  readonly kind: 'posted' | 'updated' | 'ready' | 'gone' | 'claimed' | 'holds' | 'released' | 'trashed' | 'cancelled'
   readonly id: string
   /** The queue key of a posted or ready job, or of one whose posting was replaced, where there are sections. */
   readonly at?: QueueKey
@@ -66,6 +69,8 @@ export type BoardChange = {
 
 /** The place of a job in claim order and its due time: all that decides whether a view has to hold the job. */
 export interface QueueKey extends ClaimOrderKey {
+  /** The queue; absent for the default one. */
+  readonly queue?: string | undefined
   /**
    * The due time in milliseconds on the backend's clock; 0 for at once, as for a job with a cancel request; infinite for a job that waits
    * for others.

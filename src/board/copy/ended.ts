@@ -88,7 +88,7 @@ export function toTemporary({
   batch,
 }: Pick<EndedJob, 'uuid' | 'name'> & { readonly batch?: string }): Posting {
   return {
-    ...{ uuid, name, details: { flow: TEMPORARY_FLOW }, priority: 'NORMAL', size: 'medium', maxAttempts: 1 },
+    ...{ uuid, name, details: { flow: TEMPORARY_FLOW }, priority: 'NORMAL', maxAttempts: 1 },
     ...{ format: POSTING_FORMAT, runs: 0, attempts: [], delay: TEMPORARY_DELAY_MS },
     ...(batch === undefined ? {} : { batch }),
   }

@@ -4,7 +4,7 @@ import { abortAfter, followSignals, rejectOnAbort } from '../../core/async/abort
 import { keepAlive } from '../../core/async/lifecycle.ts'
 import { copyPlain } from '../../core/codec.ts'
 import { InvalidArgument, NotFound, Timeout } from '../../core/errors.ts'
-import { toReference } from '../../core/job-reference.ts'
+import { toReference } from '../../core/job-names.ts'
 import { assertOptions } from '../../core/options.ts'
 import type { JobState } from '../../core/states.ts'
 import { type Duration, toDate } from '../../core/time.ts'
@@ -14,7 +14,8 @@ import type { DependencyEnd } from '../model/dependencies.ts'
 import { type JobEntry, keepEntry, toJobState, waitForEnd } from '../model/entry.ts'
 import { expiryTime } from '../model/expiry.ts'
 import { toLimitCosts } from '../model/limits.ts'
-import type { Details, Posting, Size } from '../model/posting.ts'
+import type { Details, Posting } from '../model/posting.ts'
+import { queueOf } from '../model/queues.ts'
 import type { Resources } from '../model/resources.ts'
 import { isDropped, isSealed, unseal } from '../model/sealed.ts'
 import type { ExpectedPost } from './expected-post.ts'
@@ -152,10 +153,10 @@ export class Job {
     return this.#posting.priority
   }
 
-  /** The share of a machine that the job takes. It can change when a run of the job was out of memory. */
-  get size(): Size {
+  /** The queue of the job. It can change when a run of the job was out of memory. */
+  get queue(): string {
     this.touch()
-    return this.#current.size
+    return queueOf(this.#current)
   }
 
   /** The time of the post by the board's clock; its poster estimates that clock until the posting is read. */

@@ -8,7 +8,8 @@ import type { Priority } from '../model/claim-order.ts'
 import type { DependencyEnd } from '../model/dependencies.ts'
 import { isCancellation } from '../model/ended-job.ts'
 import { isExpired } from '../model/expiry.ts'
-import type { Details, Size } from '../model/posting.ts'
+import type { Details } from '../model/posting.ts'
+import { queueOf } from '../model/queues.ts'
 import type { Resources } from '../model/resources.ts'
 import { unseal } from '../model/sealed.ts'
 
@@ -65,8 +66,8 @@ export class TrashedJob {
     return this.#entry.posting.priority
   }
 
-  get size(): Size {
-    return this.#entry.posting.size
+  get queue(): string {
+    return queueOf(this.#entry.posting)
   }
 
   /** The number of its runs. */

@@ -14,7 +14,7 @@ import {
   toFlowReference,
 } from '../model/flow-reference.ts'
 import { describeStop } from '../model/limit-stops.ts'
-import { describeTakenSlots, type LimitOrigin } from '../model/limits.ts'
+import { describeTakenSlots, isQueueKey, type LimitOrigin, queueLimitKey, toQueueOfKey } from '../model/limits.ts'
 import type { Posting } from '../model/posting.ts'
 import type { KeptTokens, LimitBlocker } from '../queue/limit-lines.ts'
 import type { ClaimQueue } from '../queue/queue.ts'
@@ -24,8 +24,8 @@ import { Job } from './job.ts'
 import { readJobs } from './read-jobs.ts'
 
 /** The reason why a job is not run; `text` is the reason for people. */
-export type WaitingFor = { readonly text: string } & (
-  | { readonly kind: 'pause' }
+export type WaitingFor = { readonly text: string } /** `queue`: the queue that is paused alone. */ & (
+  | { readonly kind: 'pause'; readonly queue?: string }
   | { readonly kind: 'delay'; readonly until: Date }
   /** Jobs that have to end before; `jobs` has the first of them, at most ten, as far as they can be read. */
   | { readonly kind: 'job'; readonly jobs: readonly Job[] }
@@ -179,10 +179,10 @@ async function findOutsideHolder(
 
 /** Returns the reason that a limit of the job has no token now. This process knows that only if it claims jobs, so the limits are read. */
 export async function readTokenReason(
-  { limits: keys }: Pick<Job, 'limits'>,
+  { limits: named, queue }: Pick<Job, 'limits' | 'queue'>,
   limits: Pick<Limits, 'show'>,
 ): Promise<WaitingFor | undefined> {
-  for (const { key } of keys) {
+  for (const key of [...named.map(({ key }) => key), queueLimitKey(queue)]) {
     const view = await limits.show(key).catch((error: unknown) => {
       if (!(error instanceof NotFound)) throw error
     })
@@ -203,10 +203,11 @@ export function describeMissingToken(key: string, until: Date): string {
 function toKeptReason({ first, ...kept }: KeptTokens): WaitingFor {
   const job = new Job(first.entry)
   const reason = toLimitReason(kept)
+  if (reason.kind === 'pause') return reason
   return { ...reason, job, text: `${job} is before it, and takes more tokens: ${reason.text}` }
 }
 
-function toLimitReason({ key, rule, used, until }: LimitBlocker): Extract<WaitingFor, { kind: 'limit' }> {
+function toLimitReason({ key, rule, used, until }: LimitBlocker): Extract<WaitingFor, { kind: 'limit' | 'pause' }> {
   const { heldUntil, hold, closed, concurrency, rate } = rule
   const limit = defined({ concurrency, rate })
   const reason = {
@@ -218,6 +219,8 @@ function toLimitReason({ key, rule, used, until }: LimitBlocker): Extract<Waitin
   } as const
   const isHeld = heldUntil !== undefined && heldUntil === (until ?? Number.POSITIVE_INFINITY)
   if (isHeld || concurrency === 0) {
+    if (isHeld && until === undefined && isQueueKey(key))
+      return { kind: 'pause', queue: toQueueOfKey(key), text: describeStop(key, rule, { isHeld }) }
     const origin = isHeld ? hold : closed
     const stopped = origin && toStopped(origin)
     return { ...reason, ...defined({ stopped }), text: describeStop(key, rule, { isHeld }) }

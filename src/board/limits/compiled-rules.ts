@@ -1,7 +1,7 @@
 /** Finds the rule for a key: the limit of the key itself, else the limit of the pattern with the longest prefix; and its holds. */
 import { PatternMap } from '../../core/collections/pattern-map.ts'
 import { defined } from '../../core/options.ts'
-import type { LimitOrigin, LimitRule, LimitRules } from '../model/limits.ts'
+import { isQueueKey, type LimitOrigin, type LimitRule, type LimitRules } from '../model/limits.ts'
 import type { ReadRecord } from '../records/record-store.ts'
 import { type HoldRecord, type LimitRecord, toTokenRate } from './record.ts'
 
@@ -40,8 +40,9 @@ export class CompiledRules implements LimitRules {
   }
 
   #compile(key: string): LimitRule | undefined {
-    const limit = this.#limits.find(key)
-    const holds = this.#holds.findAll(key)
+    const isApplied = ({ id }: { readonly id: string }) => !isQueueKey(key) || isQueueKey(id)
+    const limit = this.#limits.findAll(key).find(isApplied)
+    const holds = this.#holds.findAll(key).filter(isApplied)
     // This release cannot read a limit that a newer one has set, and must not exceed it: it starts no job of its keys.
     if (limit && 'error' in limit) return { heldUntil: Number.POSITIVE_INFINITY }
     if (!limit && holds.length === 0) return undefined

@@ -14,7 +14,7 @@ import { asError, LimitReached, NotConnected } from '../../core/errors.ts'
 import { toDate } from '../../core/time.ts'
 import type { Backend } from '../contract/index.ts'
 import { describeStop, isStopped } from '../model/limit-stops.ts'
-import { type ClaimLimits, type LimitRules, toClaimLimits, toLimitCosts } from '../model/limits.ts'
+import { type ClaimLimits, type LimitRules, toClaimCosts, toClaimLimits } from '../model/limits.ts'
 import type { Posting } from '../model/posting.ts'
 import { LIMIT_KINDS } from '../model/record.ts'
 import type { BoardRecords } from '../records/board-records.ts'
@@ -123,7 +123,7 @@ export class LimitBook {
    * revision of the limits, at which the servers refuse the claim.
    */
   #assertNotHeld(posting: Posting, rules: LimitRules): void {
-    for (const { key } of toLimitCosts(posting)) {
+    for (const { key } of toClaimCosts(posting)) {
       const rule = rules.ruleOf(key) ?? {}
       const { heldUntil = 0 } = rule
       if (heldUntil <= this.#options.backend.clock.now()) continue

@@ -1,7 +1,7 @@
 /** Reads limits for `board.limits.list` and `show`: what is set, what claims have taken, and how many jobs wait. */
 import { NotFound } from '../../core/errors.ts'
 import { defined } from '../../core/options.ts'
-import type { LimitUse } from '../model/limits.ts'
+import { isLimitOf, type LimitUse } from '../model/limits.ts'
 import type { RecordStore } from '../records/record-store.ts'
 import { indexViews, type LimitView, type LimitViewOptions, toHeld, toKeyUses, toLimitView } from './limit-view.ts'
 import type { HoldRecord, LimitRecord } from './record.ts'
@@ -51,7 +51,9 @@ export class LimitReader {
   async show(key: string, options: LimitViewOptions): Promise<LimitView> {
     const views = await this.listSet()
     if (key.endsWith('*')) return this.#showPattern(key, views, options)
-    const matching = indexViews(views).findAll(key)
+    const matching = indexViews(views)
+      .findAll(key)
+      .filter((view) => isLimitOf(view.key, key))
     const limit = matching.find(({ set, error }) => set ?? error)
     const held = matching.find((view) => view.held)?.held
     if (!limit && !held) throw new NotFound(`limit ${key}: nothing is set for it, nor for a pattern that it matches`)

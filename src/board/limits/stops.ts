@@ -19,7 +19,9 @@ export interface LimitStop {
  */
 export function stopsOf(key: string, views: readonly LimitView[]): LimitStop[] {
   // A pattern is found by itself too, as the prefix of its own text.
-  const above = indexViews(views).findAll(key)
+  const above = indexViews(views)
+    .findAll(key)
+    .filter((view) => isLimitOf(view.key, key))
   const setting = above.find(({ set, error }) => set ?? error)
   const within = views.filter((view) => !above.includes(view) && key.endsWith('*') && isLimitOf(key, view.key))
   return [

@@ -3,7 +3,7 @@
  * process that claims nothing has no queue, and on a long board the queue contains only the window. A process that views the whole board
  * counts in memory. Another one reads postings, at most {@link MAX_COUNTED_JOBS}.
  */
-import type { LimitCost, LimitUse } from '../model/limits.ts'
+import { type LimitCost, type LimitUse, queueLimitKey } from '../model/limits.ts'
 
 /** The maximum number of jobs that are counted: the posting of each may have to be read. */
 const MAX_COUNTED_JOBS = 20_000
@@ -13,6 +13,7 @@ const MAX_SHOWN_KEYS = 1_000
 /** The properties of an unclaimed job that are needed to count it. */
 export interface UnclaimedJob {
   readonly limits: readonly LimitCost[]
+  readonly queue: string
   readonly delayedUntil: Date | undefined
 }
 
@@ -34,11 +35,11 @@ export async function countWaiting(
 ): Promise<WaitingCount> {
   const byKey = new Map<string, number>()
   let read = 0
-  for await (const { limits, delayedUntil } of jobs) {
+  for await (const { limits, queue, delayedUntil } of jobs) {
     if (read >= most) return { byKey, isPartial: true }
     read += 1
     if (delayedUntil && delayedUntil.getTime() > now) continue
-    for (const { key } of limits) byKey.set(key, (byKey.get(key) ?? 0) + 1)
+    for (const key of [...limits.map(({ key }) => key), queueLimitKey(queue)]) byKey.set(key, (byKey.get(key) ?? 0) + 1)
   }
   return { byKey, isPartial: false }
 }

@@ -11,7 +11,7 @@
  */
 import { validate as validUuid } from 'uuid'
 import { InvalidPosting } from '../../core/errors.ts'
-import { parseReference } from '../../core/job-reference.ts'
+import { parseReference } from '../../core/job-names.ts'
 import { shortenText } from '../../core/texts.ts'
 
 /** The greatest number of dependencies of a job: each is a step of the transaction that posts it. */

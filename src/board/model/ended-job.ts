@@ -1,9 +1,13 @@
 /**
  * The history of a board: a record of each of the jobs that ended last, written in the transaction that ends the job. It answers what was done,
  * by whom and how long it took, and it is how a dependency on a job that has ended is known to be met.
+ *
+ * A record may have the results of the job (`keepResults` of a flow), so that any process can read them without the logbooks. A board keeps small
+ * results: larger ones belong in a logbook, a file or an object store, and the job returns where they are.
  */
 
-import { decodeWeighed, encodePlain, toFields } from '../../core/codec.ts'
+import { decodeWeighed, encode, encodePlain, toFields } from '../../core/codec.ts'
+import { describeError } from '../../core/failure.ts'
 import { defined } from '../../core/options.ts'
 import { cutText } from '../../core/texts.ts'
 import { isTime } from '../../core/time.ts'
@@ -29,7 +33,7 @@ export interface EndedJob {
   readonly reason?: string
   /** The newest of the runs before the last one, the oldest first; absent where the job ran once. */
   readonly earlier?: readonly EarlierRun[]
-  /** The results of its flow, if they are kept on the board: see `kept-results.ts`. */
+  /** The results of its flow, if they are kept on the board, as {@link encodeKeptResults} has encoded them. */
   readonly results?: Uint8Array
 }
 
@@ -128,4 +132,47 @@ function isEarlierRun(value: unknown): value is EarlierRun {
   const isKnown = ended === undefined || ended === 'failed' || ended === 'returned'
   const isText = reason === undefined || typeof reason === 'string'
   return typeof who === 'string' && isTime(at) && isKnown && isText
+}
+
+// --- Results that are kept with the end ----------------------------------------------------------------------------------
+
+/** The longest results that are kept, encoded, in bytes. */
+export const MAX_KEPT_RESULTS = 65_536
+/** The maximum memory of decoded results, in bytes. */
+const MAX_RESULTS_MEMORY = 4 * 1_024 * 1_024
+
+/**
+ * The kept results: as they are, sealed by the codecs of the logbooks (`by` names them), or the reason why they could not be kept. The flow has
+ * succeeded in each case.
+ */
+export type KeptResults =
+  | { readonly values: Readonly<Record<string, unknown>> }
+  | { readonly sealed: { readonly by: readonly string[]; readonly bytes: Uint8Array } }
+  | { readonly notKept: string }
+
+/** Encodes results for the history. Never throws: what cannot be kept is replaced by the reason. */
+export function encodeKeptResults(kept: KeptResults): Uint8Array {
+  try {
+    const bytes = encode(kept, 'msgpack')
+    if (bytes.length <= MAX_KEPT_RESULTS) return bytes
+    return encodePlain({ notKept: `they have ${bytes.length} bytes, and a board keeps ${MAX_KEPT_RESULTS}` }, 'msgpack')
+  } catch (error) {
+    return encodePlain({ notKept: describeError(error) }, 'msgpack')
+  }
+}
+
+/** Decodes kept results; damaged bytes count as not kept. */
+export function decodeKeptResults(bytes: Uint8Array): KeptResults {
+  try {
+    const fields = toFields(decodeWeighed(bytes, 'msgpack', { most: MAX_RESULTS_MEMORY }).value) ?? {}
+    const values = toFields(fields['values'])
+    if (values) return { values }
+    const sealed = toFields(fields['sealed'])
+    const { by, bytes: secret } = sealed ?? {}
+    if (Array.isArray(by) && by.every((name) => typeof name === 'string') && secret instanceof Uint8Array)
+      return { sealed: { by, bytes: secret } }
+    return { notKept: typeof fields['notKept'] === 'string' ? fields['notKept'] : 'their record is damaged' }
+  } catch (error) {
+    return { notKept: `their record is damaged: ${describeError(error)}` }
+  }
 }

@@ -1,7 +1,7 @@
 /** Describes why no job of a key starts: who has stopped or pushed back the key, or permits it no job, and why. */
 import { oneLine, shortenText } from '../../core/texts.ts'
 import { toDate } from '../../core/time.ts'
-import type { LimitRule } from './limits.ts'
+import { isQueueKey, type LimitRule, toQueueOfKey } from './limits.ts'
 
 /**
  * Returns whether no job of the key starts until a setting is changed: the key was stopped, or permits 0 jobs at once. False if this
@@ -19,9 +19,14 @@ export function describeStop(
 ): string {
   if (isHeld && !hold) return `limit ${key} was set by a newer release, and cannot be read here`
   const { id = key, by = 'somebody', reason } = (isHeld ? hold : closed) ?? {}
-  const name = id === key ? `limit ${key}` : `limit ${key} (${id})`
+  const name = id === key ? describeKey(key) : `${describeKey(key)} (${id})`
   const why = reason === undefined ? '' : `: ${oneLine(shortenText(reason))}`
   if (!isHeld) return `${name} permits 0 jobs at once, as ${by} has set`
-  if (heldUntil === Number.POSITIVE_INFINITY) return `${name} was stopped by ${by}${why}`
+  if (heldUntil === Number.POSITIVE_INFINITY)
+    return `${name} was ${isQueueKey(key) ? 'paused' : 'stopped'} by ${by}${why}`
   return `${name} is held until ${toDate(Math.ceil(heldUntil)).toISOString()} by ${by}${why}`
+}
+
+function describeKey(key: string): string {
+  return isQueueKey(key) ? `queue ${toQueueOfKey(key)}` : `limit ${key}`
 }

@@ -15,6 +15,7 @@
 import { InvalidPosting, LimitReached } from '../../core/errors.ts'
 import { ILL_FORMED, shortenText } from '../../core/texts.ts'
 import { toDate } from '../../core/time.ts'
+import { queueOf } from './queues.ts'
 
 /** The greatest length of a key, in characters: it is the id of a record. */
 export const MAX_LIMIT_KEY_LENGTH = 512
@@ -89,6 +90,30 @@ export function toLimitCosts(posting: {
   const implicit = details.flow === undefined ? [] : [{ key: flowLimitKey(details.flow), cost: 1 }]
   if (!limits) return implicit
   return [...implicit.filter(({ key }) => !limits.some((named) => named.key === key)), ...limits]
+}
+
+/** Returns the key that every job of the queue has. */
+export function queueLimitKey(queue: string): string {
+  return `${QUEUE_PREFIX}${queue}`
+}
+
+const QUEUE_PREFIX = 'queue/'
+
+/** Returns the queue of a key for which {@link isQueueKey} is true. */
+export function toQueueOfKey(key: string): string {
+  return key.slice(QUEUE_PREFIX.length)
+}
+
+/** Returns whether the key is of a queue. A pattern applies to it only if it begins in the same way: `*` is for the keys that jobs and flows name. */
+export function isQueueKey(keyOrPattern: string): boolean {
+  return keyOrPattern.startsWith(QUEUE_PREFIX)
+}
+
+/** Returns the keys by which a job is claimed, and their costs: its limits, and the key of its queue, which it keeps also with `none`. */
+export function toClaimCosts(
+  posting: Parameters<typeof toLimitCosts>[0] & { readonly queue?: string },
+): readonly LimitCost[] {
+  return [...toLimitCosts(posting), { key: queueLimitKey(queueOf(posting)), cost: 1 }]
 }
 
 /** Returns whether tokens come back as fast at both rates, and as many can be missing. */
@@ -219,6 +244,7 @@ export function limitKeyProblem(key: unknown): string | undefined {
 
 /** Returns whether the limit of this key or pattern can apply to the key. */
 export function isLimitOf(keyOrPattern: string, key: string): boolean {
+  if (isQueueKey(key) && !isQueueKey(keyOrPattern)) return false
   return keyOrPattern === key || (keyOrPattern.endsWith('*') && key.startsWith(keyOrPattern.slice(0, -1)))
 }
 
@@ -271,9 +297,9 @@ export interface LimitRules {
 }
 
 /** Returns the limits that a claim of the job has to keep. */
-export function toClaimLimits(posting: Parameters<typeof toLimitCosts>[0], rules: LimitRules): readonly ClaimLimit[] {
+export function toClaimLimits(posting: Parameters<typeof toClaimCosts>[0], rules: LimitRules): readonly ClaimLimit[] {
   if (rules.isEmpty) return []
-  return toLimitCosts(posting).flatMap(({ key, cost }) => {
+  return toClaimCosts(posting).flatMap(({ key, cost }) => {
     const { concurrency, rate } = rules.ruleOf(key) ?? {}
     if (concurrency === undefined && !rate) return []
     return [

@@ -28,12 +28,13 @@ import { RESERVED_EXPIRES_AFTER, toExpiresAfter } from './expiry.ts'
 import { type PostKey, toKeyFields } from './key.ts'
 import { type PostLimit, parseLimits, type StoredLimits } from './limits.ts'
 import { type PostBatch, parsePostBatch } from './post-batch.ts'
+import { DEFAULT_QUEUE, type Size, toPostedQueue, toReadQueue } from './queues.ts'
 import { parseResources, type Resources } from './resources.ts'
 import { dropFields, isDropped, isWorthSealing, sealFields } from './sealed.ts'
 import { isCount, isDuration } from './stored.ts'
 
 /** The newest version of the posting's layout. A larger one was written by a newer release, and is left to processes that can read it. */
-const NEWEST_FORMAT = 5
+const NEWEST_FORMAT = 6
 /** The version of most postings. Postings with dependencies have the next version: a release that does not know them would run the job at once. */
 export const POSTING_FORMAT = 1
 const FORMAT_WITH_DEPENDENCIES = 2
@@ -43,17 +44,14 @@ const FORMAT_WITH_BATCH = 3
 const FORMAT_WITH_WINDOW = 4
 /** The version of postings that allow more failures than earlier releases count: to these they would be invalid. */
 const FORMAT_WITH_MANY_ATTEMPTS = 5
+/** The version of postings in a queue: conductors of a release that knows no queues would claim them all. */
+const FORMAT_WITH_QUEUE = 6
 
 /**
  * The maximum size of a posting when it is posted, on every board: half a frame of ZooKeeper, less the rest of the request.
  * Attempts and a failure are added later, so every job that can be posted can be claimed and trashed.
  */
 export const MAX_POSTING_BYTES = 507_903
-
-/** The sizes, smallest first. */
-export const SIZES = ['small', 'medium', 'large'] as const
-/** The share of a machine that a job takes; conductors can filter by it. */
-export type Size = (typeof SIZES)[number]
 
 /** The record of a job on the board: written by `post`, updated by claims. Times are in milliseconds. */
 export interface Posting {
@@ -63,8 +61,8 @@ export interface Posting {
   /** The logbook; by default the logbook has the job's uuid and name. */
   readonly book?: { readonly uuid: string; readonly name: string }
   readonly priority: Priority
-  /** The share of a machine that the job takes, by which conductors filter. */
-  readonly size: Size
+  /** The queue; absent for the default one, unless the job was moved there. */
+  readonly queue?: string
   /** The resources that the job owns while it runs. */
   readonly resources?: Resources
   /** The limits that the job keeps, besides the limit of its flow. */
@@ -130,6 +128,9 @@ export interface PostOptions {
   readonly details?: Readonly<Record<string, unknown>>
   readonly book?: { readonly uuid: string; readonly name: string }
   readonly priority?: Priority
+  /** The queue of the job, from which conductors with `queues` claim; `default` by default. */
+  readonly queue?: string
+  /** @deprecated Post the job to a queue of this name: `queue: 'large'`. */
   readonly size?: Size
   /**
    * The names of the resources that the job owns from its claim to its end: `exclusive` alone, `shared` together with other jobs
@@ -197,6 +198,7 @@ export const POST_OPTIONS: KnownOptions<PostOptions> = {
   details: true,
   book: true,
   priority: true,
+  queue: true,
   size: true,
   resources: true,
   limits: true,
@@ -235,13 +237,14 @@ export function makePosting(
   },
   reservation?: Reservation,
 ): Posting {
-  const { uuid = newUuid(), name, details, book, maxAttempts = 3, size = 'medium' } = request
+  const { uuid = newUuid(), name, details, book, maxAttempts = 3 } = request
   const { resources, limits, postedBy, trace, deadline, onOwnerLost, backOff } = request
   // Fields are added one by one: most jobs have none of them, and each conditional spread would make an object.
   const posting: { -readonly [K in keyof Posting]?: unknown } = { uuid, name, details }
   if (book) posting.book = { uuid: book.uuid, name: book.name }
   posting.priority = toPriority(request.priority)
-  posting.size = size
+  const queue = toPostedQueue(request)
+  if (queue !== DEFAULT_QUEUE) posting.queue = queue
   if (resources) posting.resources = resources
   if (limits !== undefined) Object.assign(posting, parseField('', toStoredLimits, limits))
   if (request.key !== undefined) Object.assign(posting, toKeyFields(request.key))
@@ -276,16 +279,24 @@ export function toFormat({
   batch,
   keyFor,
   maxAttempts = 0,
+  queue,
 }: {
   readonly after?: unknown
   readonly batch?: unknown
   readonly keyFor?: unknown
   readonly maxAttempts?: unknown
+  readonly queue?: unknown
 }): number {
+  if (queue !== undefined) return FORMAT_WITH_QUEUE
   if (Number(maxAttempts) > MAX_LISTED_ATTEMPTS) return FORMAT_WITH_MANY_ATTEMPTS
   if (keyFor !== undefined) return FORMAT_WITH_WINDOW
   if (batch) return FORMAT_WITH_BATCH
   return after ? FORMAT_WITH_DEPENDENCIES : POSTING_FORMAT
+}
+
+/** Returns the posting of a job that is moved to a queue. The default one is named, too: the posting as it was posted may have another. */
+export function moveTo(posting: Posting, queue: string): Posting {
+  return { ...posting, queue, format: Math.max(posting.format, FORMAT_WITH_QUEUE) }
 }
 
 /** @throws InvalidPosting */
@@ -389,7 +400,6 @@ export function readSizedPosting(bytes: Uint8Array, encoding: Encoding, life?: U
   const { record, memory } = decodeRaw(bytes, encoding)
   const size = { memory, bytes: bytes.length }
   if (!life) return toSized(checkPosting(record), size)
-  // An older release has written no size there: it never changed then.
   const { runs: _, attempts: __, delay: ___, ...rest } = record
   return toSized(checkPosting({ ...rest, ...decodeRaw(life, encoding).record }), size)
 }
@@ -439,13 +449,13 @@ export function toCountedBytes(bytes: Uint8Array, encoding: Encoding): number {
 
 /** Encodes the fields that change with each claim, for a board that stores them separately. */
 export function encodeLife(posting: Posting, encoding: Encoding): Uint8Array {
-  const { runs, attempts, delay, size, amended, resources, limits, replacedAfter, keyFor, expiresAfter } = posting
+  const { runs, attempts, delay, queue, amended, resources, limits, replacedAfter, keyFor, expiresAfter } = posting
   // The resources and limits differ from the posted ones only where some were added.
   const added = amended === undefined ? {} : defined({ amended, resources, limits })
   // A restoration changes them, where another post had replaced the first one.
   const times = replacedAfter === undefined ? {} : defined({ replacedAfter, keyFor, expiresAfter })
   // The field `runs` must be the first one: functions of Postgres boards read it there.
-  return encodePlain({ runs, attempts, size, ...added, ...times, ...(delay === undefined ? {} : { delay }) }, encoding)
+  return encodePlain({ runs, attempts, ...defined({ queue, delay }), ...added, ...times }, encoding)
 }
 
 /**
@@ -455,7 +465,7 @@ export function encodeLife(posting: Posting, encoding: Encoding): Uint8Array {
 export function haveSameLife(one: Posting, other: Posting): boolean {
   const isFirst = ({ attempts, delay, amended, replacedAfter }: Posting) =>
     attempts.length === 1 && delay === undefined && amended === undefined && replacedAfter === undefined
-  const isSame = one.attempts[0] === other.attempts[0] && one.runs === other.runs && one.size === other.size
+  const isSame = one.attempts[0] === other.attempts[0] && one.runs === other.runs && one.queue === other.queue
   return isSame && isFirst(one) && isFirst(other)
 }
 
@@ -474,12 +484,13 @@ function decodeRaw(bytes: Uint8Array, encoding: Encoding): { record: Record<stri
 }
 
 /** Checks a record that a caller or another release has made. @throws InvalidPosting */
-export function checkPosting(record: Partial<Record<keyof Posting, unknown>>): Posting {
+export function checkPosting(record: Partial<Record<keyof Posting | 'size', unknown>>): Posting {
   const {
     uuid,
     name,
     details = {},
     priority,
+    queue,
     size,
     maxAttempts = 3,
     format,
@@ -534,6 +545,8 @@ export function checkPosting(record: Partial<Record<keyof Posting, unknown>>): P
   const dependencies =
     after === undefined ? undefined : parseField(what, (value) => parseDependencies(value, { uuid }), after)
   const logbook = parseBook(what, book)
+  const inQueue =
+    queue === undefined && size === undefined ? undefined : parseField(what, () => toReadQueue(queue, size), undefined)
   // An object literal: a changed copy of the record would take 50 % more memory for every job on the board.
   const posting: Posting = Object.assign(
     {
@@ -541,7 +554,6 @@ export function checkPosting(record: Partial<Record<keyof Posting, unknown>>): P
       name,
       details,
       priority: parseField(what, toPriority, priority),
-      size: parseField(what, toSize, size),
       maxAttempts,
       format: readable,
       runs,
@@ -551,23 +563,17 @@ export function checkPosting(record: Partial<Record<keyof Posting, unknown>>): P
   )
   // What is invalid is left out: it must not make a job unreadable.
   const trace = traceparent === undefined ? undefined : parseTraceContext({ traceparent, tracestate })
-  if (!trace && !logbook && !wanted && !kept && !pauses && !dependencies) return posting
+  if (!trace && !logbook && !wanted && !kept && !pauses && !dependencies && inQueue === undefined) return posting
   return Object.assign(
     posting,
     trace,
+    inQueue !== undefined && { queue: inQueue },
     logbook && { book: logbook },
     wanted && { resources: wanted },
     kept,
     pauses && { backOff: pauses },
     dependencies && { after: toStoredDependencies(dependencies) },
   )
-}
-
-/** Parses a size; `medium` when absent. @throws InvalidPosting */
-export function toSize(value: unknown): Size {
-  if (value === undefined) return 'medium'
-  for (const size of SIZES) if (size === value) return size
-  throw new InvalidPosting(`size must be one of ${SIZES.join(', ')}`)
 }
 
 type OptionalPostingKey =

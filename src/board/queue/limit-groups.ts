@@ -10,6 +10,8 @@ import { SortedList } from './sorted.ts'
 /** The jobs with the same limited keys. */
 export interface LimitGroup {
   readonly id: string
+  /** The queue of its jobs. */
+  readonly queue: string
   readonly keys: readonly KeyLine[]
   readonly line: SortedList<QueuePlace, ClaimOrderKey>
   /** The number of jobs of the queue that belong to the group, claimable or not. */

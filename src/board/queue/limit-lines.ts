@@ -1,7 +1,7 @@
 /**
  * The jobs that wait for limits, and the slots and tokens that are left as far as this process knows.
  *
- * Jobs that name the same limited keys are a **group**, in claim order: all of them may start, or none. A group whose keys all have room is
+ * Jobs of a queue that name the same limited keys are a **group**, in claim order: all of them may start, or none. A group whose keys all have room is
  * **open**, and a caller chooses from its head. A group with a key that has no room is **parked** under that key, and costs nothing until
  * there is room again: a hundred thousand jobs of one key are one group, whose jobs are not visited.
  *
@@ -20,7 +20,8 @@ import { compareNumbers } from '../../core/time.ts'
 import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'
 import type { QueuePlace } from '../model/entry.ts'
 import { isStopped } from '../model/limit-stops.ts'
-import { isSameRate, type LimitRule, type LimitRules, toLimitCosts } from '../model/limits.ts'
+import { isSameRate, type LimitRule, type LimitRules, toClaimCosts } from '../model/limits.ts'
+import { DEFAULT_QUEUE, type QueueFilter, queueOf } from '../model/queues.ts'
 import { type FairTurns, GroupList, type KeyLine, type LimitGroup } from './limit-groups.ts'
 import { blockedUntil, type ChosenJobs, costOf, findBlocked, isUsedUp, roomOf } from './limit-room.ts'
 import { LimitSearch } from './limit-search.ts'
@@ -109,13 +110,15 @@ export class LimitLines {
     if (this.#rules.isEmpty) return
     const { posting } = place.stored
     const passesStops = place.state === 'waiting' && place.entry.cancelRequested
-    const names = toLimitCosts(posting).flatMap(({ key }) => {
+    const names = toClaimCosts(posting).flatMap(({ key }) => {
       const rule = this.#rules.ruleOf(key)
       return rule && !(passesStops && isStopped(rule)) ? [key] : []
     })
     if (names.length === 0) return
-    const id = names.length === 1 ? (names[0] ?? '') : JSON.stringify(names.sort())
-    const group = this.#groups.get(id) ?? this.#newGroup(id, names)
+    const queue = queueOf(posting)
+    const sorted = names.length === 1 ? (names[0] ?? '') : JSON.stringify(names.sort())
+    const id = queue === DEFAULT_QUEUE ? sorted : JSON.stringify({ queue, sorted })
+    const group = this.#groups.get(id) ?? this.#newGroup(id, { queue, names })
     group.members += 1
     this.#groupOf.set(place, group)
   }
@@ -242,9 +245,9 @@ export class LimitLines {
   }
 
   /** Begins a search for jobs that may start now. */
-  search(now: number): LimitSearch {
+  search({ now, isWanted }: { readonly now: number; readonly isWanted?: QueueFilter | undefined }): LimitSearch {
     return new LimitSearch({
-      ...{ open: this.#open, now, keysOf: (place) => this.#keysOf(place) },
+      ...{ open: this.#open, now, isWanted, keysOf: (place) => this.#keysOf(place) },
       openMore: (times, chosen) => this.#openParked(times, { now, chosen }),
       park: (group, { line, until }, { isTaken }) => {
         if (!isTaken) this.#noteLimited(group, line, { now, until })
@@ -270,11 +273,11 @@ export class LimitLines {
     return this.#groupOf.get(place)?.keys ?? []
   }
 
-  #newGroup(id: string, names: readonly string[]): LimitGroup {
+  #newGroup(id: string, { queue, names }: { readonly queue: string; readonly names: readonly string[] }): LimitGroup {
     const keys = names.map((key) => this.#line(key))
     const line = new SortedList<QueuePlace, ClaimOrderKey>(compareClaimOrder)
     const group: LimitGroup = {
-      ...{ id, keys, line, members: 0 },
+      ...{ id, queue, keys, line, members: 0 },
       ...{ head: undefined, parkedUnder: undefined, fairKey: undefined },
     }
     setFairKey(group)

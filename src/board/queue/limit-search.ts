@@ -7,6 +7,7 @@
  */
 import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'
 import type { QueuePlace } from '../model/entry.ts'
+import type { QueueFilter } from '../model/queues.ts'
 import { type Contender, FairTurns, type GroupList, type KeyLine, type LimitGroup } from './limit-groups.ts'
 import { type BlockedKey, type ChosenJobs, type ChosenOfKey, costOf, findBlocked, isUsedUp } from './limit-room.ts'
 import { type Cursor, isNotBehind, Turns, toCursor } from './limit-turns.ts'
@@ -15,6 +16,8 @@ import { SortedList } from './sorted.ts'
 export interface SearchOptions {
   readonly open: GroupList
   readonly now: number
+  /** Absent if the jobs of all queues are wanted. */
+  readonly isWanted?: QueueFilter | undefined
   readonly keysOf: (place: QueuePlace) => readonly KeyLine[]
   /**
    * Opens parked groups: `times` as many as there is room for, and none of a key whose room the chosen jobs use up. Returns whether any was
@@ -99,9 +102,11 @@ export class LimitSearch {
 
   /** Returns the first job of a group, or the job of a fair pattern whose turn it is. */
   #begin(contender: Contender): Cursor | undefined {
-    if (!(contender instanceof FairTurns)) return toCursor(contender, contender.line[Symbol.iterator]())
-    const { now } = this.#options
+    const { now, isWanted } = this.#options
+    if (!(contender instanceof FairTurns))
+      return isWanted?.(contender.queue) === false ? undefined : toCursor(contender, contender.line[Symbol.iterator]())
     const turns = new Turns(contender, {
+      isWanted,
       isFull: (cursor) => this.#isFull(cursor),
       isYielded: (place) => this.#yielded.has(place),
       chosenOf: (line) => this.#chosen.get(line)?.count ?? 0,

@@ -5,6 +5,7 @@
 import { compareNumbers } from '../../core/time.ts'
 import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'
 import type { QueuePlace } from '../model/entry.ts'
+import type { QueueFilter } from '../model/queues.ts'
 import { countRunning, type FairKey, type KeyLine, type LimitGroup } from './limit-groups.ts'
 import { SortedList } from './sorted.ts'
 
@@ -19,6 +20,8 @@ export interface Cursor extends ClaimOrderKey {
 }
 
 export interface TurnsOptions {
+  /** Absent if the jobs of all queues are wanted. */
+  readonly isWanted: QueueFilter | undefined
   readonly isFull: (cursor: Cursor) => boolean
   readonly isYielded: (place: QueuePlace) => boolean
   /** Returns the number of jobs of the key that this search has chosen. */
@@ -82,7 +85,7 @@ export class Turns {
   #addNext(): void {
     while (!this.#next.done) {
       const { value: key } = this.#next
-      const jobs = new JobsOfKey(key)
+      const jobs = new JobsOfKey(key, this.#options.isWanted)
       const cursor = jobs.first
       const { first } = this.#waiting
       const { line } = key
@@ -105,11 +108,13 @@ export class Turns {
 class JobsOfKey {
   readonly line: KeyLine
   readonly #groups: Iterator<LimitGroup>
+  readonly #isWanted: QueueFilter | undefined
   #next: IteratorResult<LimitGroup>
   readonly #cursors = new SortedList<Cursor, ClaimOrderKey>(compareClaimOrder)
 
-  constructor({ line, groups }: FairKey) {
+  constructor({ line, groups }: FairKey, isWanted: QueueFilter | undefined) {
     this.line = line
+    this.#isWanted = isWanted
     this.#groups = groups[Symbol.iterator]()
     this.#next = this.#groups.next()
   }
@@ -118,7 +123,7 @@ class JobsOfKey {
     while (!this.#next.done && isNotBehind(this.#next.value.head, this.#cursors.first)) {
       const { value: group } = this.#next
       this.#next = this.#groups.next()
-      this.add(toCursor(group, group.line[Symbol.iterator]()))
+      if (this.#isWanted?.(group.queue) !== false) this.add(toCursor(group, group.line[Symbol.iterator]()))
     }
     return this.#cursors.first
   }

@@ -24,15 +24,18 @@
  */
 import { compareNumbers } from '../../core/time.ts'
 import type { StoredJob } from '../contract/index.ts'
-import { type ClaimOrderKey, compareClaimOrder, compareIds, type HasId, pickAtRandom } from '../model/claim-order.ts'
+import { compareClaimOrder, compareIds, type HasId, pickAtRandom } from '../model/claim-order.ts'
 import type { JobEntry, QueuePlace, QueueState } from '../model/entry.ts'
 import { type FlowReference, flowKey, toFlowReference } from '../model/flow-reference.ts'
 import type { LimitRules } from '../model/limits.ts'
 import { type Posting, toKeptBytes } from '../model/posting.ts'
+import { type QueueFilter, queueOf } from '../model/queues.ts'
 import { toResourceWants } from '../model/resources.ts'
+import type { QueueTurns } from '../queue/queue-turns.ts'
 import { ExpiringJobs } from './expiring-jobs.ts'
 import { type KeptTokens, type LimitBlocker, LimitLines } from './limit-lines.ts'
 import type { LimitedKey } from './limited-keys.ts'
+import { mergeInOrder, ReadyJobs } from './ready-jobs.ts'
 import { type Blocker, ResourceLines } from './resource-lines.ts'
 import { SortedList } from './sorted.ts'
 import { needsSuspectPlace, type SuspectPlace } from './suspect-place.ts'
@@ -42,6 +45,8 @@ export interface TakeOptions {
   /** The maximum number of jobs. */
   readonly max: number
   readonly accept: (posting: Posting) => boolean
+  /** The queues of the jobs, and the order between them; all queues by default, in claim order. */
+  readonly queues?: QueueTurns | undefined
   /** The place for suspects of this process: while it is taken, no job that needs it is chosen. */
   readonly suspects: Pick<SuspectPlace, 'isFree' | 'noteWaiting'>
   /**
@@ -67,7 +72,7 @@ const NO_KEYS: ReadonlySet<string> = new Set()
 const MAX_CLAIMED_FLOWS = 1_000
 
 export class ClaimQueue {
-  readonly #readyEntries = new SortedList<QueuePlace, ClaimOrderKey>(compareClaimOrder)
+  readonly #ready = new ReadyJobs()
   readonly #delayed = new SortedList<QueuePlace>(compareDue)
   readonly #lines = new ResourceLines((place, passes) => this.#onPasses(place, passes))
   readonly #limits = new LimitLines()
@@ -83,6 +88,9 @@ export class ClaimQueue {
   #aside: ReadonlySet<string> = new Set()
   /** Keys of the flows whose jobs with resources were claimed: see {@link claimedFlows}. */
   readonly #claimedFlows = new Set<string>()
+  #isServed: QueueFilter | undefined
+  /** The number of unclaimed jobs that are due, by their queues. */
+  readonly #waiting = new Map<string, number>()
   #now = 0
   #size = 0
   #bytes = 0
@@ -91,6 +99,11 @@ export class ClaimQueue {
   /** The number of unclaimed jobs in the view, claimable or not. */
   get size(): number {
     return this.#size
+  }
+
+  /** Returns the number of unclaimed jobs of a queue in the view that are due. */
+  countWaiting(queue: string): number {
+    return this.#waiting.get(queue) ?? 0
   }
 
   /** The memory of their postings in bytes. */
@@ -160,6 +173,17 @@ export class ClaimQueue {
     }
     this.#aside = keys
     for (const { entry, state } of changed) this.#move(entry, state)
+  }
+
+  /**
+   * Sets the queues whose jobs this process claims; undefined for all. No other job waits for a job of another queue, which this process may not
+   * even know.
+   *
+   * @param entries all jobs of the view
+   */
+  setServed(isServed: QueueFilter | undefined, entries: Iterable<JobEntry>): void {
+    this.#isServed = isServed
+    for (const entry of entries) if (entry.queuePlace) this.#move(entry, entry.queuePlace.state)
   }
 
   /** Sets the limits of all keys. @param entries all jobs of the view */
@@ -259,17 +283,57 @@ export class ClaimQueue {
 
   /** Whether no job can be claimed now, as is known without a search. */
   get hasNoneReady(): boolean {
-    return this.#limits.isEmpty && this.#readyEntries.size === 0
+    return this.#limits.isEmpty && this.#ready.isEmpty
   }
 
   /** Chooses the first claimable jobs and returns them in claim order. They are not chosen again until {@link unreserve}. */
   reserveNext(wanted: TakeOptions): QueuePlace[] {
-    const { max, random = Math.random } = wanted
-    const found = this.#findCandidates(wanted)
-    const taken = found.length <= max ? found : pickAtRandom(found, { count: max, random }).sort(compareClaimOrder)
+    if (wanted.queues) return this.#reserveInQueues(wanted, wanted.queues)
+    const taken = this.#choose(wanted)
     // Jobs are reserved only after all were examined: if `accept` throws, no job may stay reserved.
     for (const place of taken) this.#reserve(place)
     return taken
+  }
+
+  /** Chooses up to `max` jobs of the queues that are wanted: the first ones, or some at random with a spread above 1. */
+  #choose(wanted: TakeOptions, isWanted?: QueueFilter): QueuePlace[] {
+    const { max, random = Math.random } = wanted
+    const found = this.#findCandidates(wanted, isWanted)
+    return found.length <= max ? found : pickAtRandom(found, { count: max, random }).sort(compareClaimOrder)
+  }
+
+  /** Chooses jobs of served queues, and reserves them: of the first queue that has some, or one by one as the weights of the queues decide. */
+  #reserveInQueues(wanted: TakeOptions, turns: QueueTurns): QueuePlace[] {
+    const { choice } = turns
+    const taken: QueuePlace[] = []
+    const places: number[] = []
+    const reserveOf = (place: number, max: number) => {
+      const suspects = this.#suspectsBeside(taken, wanted)
+      const chosen = this.#choose({ ...wanted, max, suspects }, (queue) => choice.placeOf(queue) === place)
+      for (const each of chosen) this.#reserve(each)
+      taken.push(...chosen)
+      places.push(...chosen.map(() => place))
+      return chosen.length > 0
+    }
+    try {
+      if (choice.isWeighted)
+        while (taken.length < wanted.max && turns.order(places).some((place) => reserveOf(place, 1)));
+      else
+        for (const place of choice.places.keys())
+          if (taken.length < wanted.max) reserveOf(place, wanted.max - taken.length)
+    } catch (error) {
+      this.unreserve(taken)
+      throw error
+    }
+    return taken
+  }
+
+  /** Returns the place for suspects as it is once the jobs were chosen that are taken. */
+  #suspectsBeside(taken: readonly QueuePlace[], { suspects }: Pick<TakeOptions, 'suspects'>): TakeOptions['suspects'] {
+    const isTaken = taken.some(({ stored, entry }) =>
+      needsSuspectPlace(stored.posting, { isCancelled: entry.cancelRequested }),
+    )
+    return isTaken ? { isFree: false, noteWaiting: (entry) => suspects.noteWaiting(entry) } : suspects
   }
 
   /**
@@ -294,8 +358,10 @@ export class ClaimQueue {
   }
 
   /** Returns whether any job can be claimed. */
-  hasClaimable(wanted: Pick<TakeOptions, 'accept' | 'suspects'>): boolean {
-    return this.#findCandidates({ ...wanted, max: 1, spread: 1 }).length > 0
+  hasClaimable(wanted: Pick<TakeOptions, 'accept' | 'suspects' | 'queues'>): boolean {
+    const choice = wanted.queues?.choice
+    const isWanted = choice && ((queue: string) => choice.includes(queue))
+    return this.#findCandidates({ ...wanted, max: 1, spread: 1 }, isWanted).length > 0
   }
 
   unreserve(places: readonly QueuePlace[]): void {
@@ -323,12 +389,13 @@ export class ClaimQueue {
   }
 
   /** Returns the jobs to choose from: `max`, or more of the first priority with a spread above 1. */
-  #findCandidates(wanted: TakeOptions): QueuePlace[] {
+  #findCandidates(wanted: TakeOptions, isWanted?: QueueFilter): QueuePlace[] {
     const { max, accept, suspects, spread } = wanted
     const found: QueuePlace[] = []
     let isPlaceFree = suspects.isFree
-    const search = this.#limits.isEmpty ? undefined : this.#limits.search(this.#now)
-    const entries = search ? mergeInOrder(this.#readyEntries, search.jobs()) : this.#readyEntries
+    const search = this.#limits.isEmpty ? undefined : this.#limits.search({ now: this.#now, isWanted })
+    const ready = this.#ready.inOrder(isWanted)
+    const entries = search ? mergeInOrder(ready, search.jobs()) : ready
     for (const place of entries) {
       const first = found[0] ?? place
       if (found.length >= (place.priority === first.priority ? Math.ceil(spread * max) : max)) break
@@ -414,7 +481,10 @@ export class ClaimQueue {
 
   /** Returns the group with which the job is set aside; undefined if it is not. Notes the flow of a claimed job as known. */
   #setAsideGroup(place: QueuePlace): string | undefined {
-    if (!this.contended || !wantsResources(place)) return undefined
+    if (!wantsResources(place)) return undefined
+    const queue = queueOf(place.stored.posting)
+    if (place.state !== 'claimed' && this.#isServed?.(queue) === false) return `queue/${queue}`
+    if (!this.contended) return undefined
     const work = toFlowReference(place.stored.posting)
     const key = work && flowKey(work)
     if (key === undefined) return undefined
@@ -423,9 +493,13 @@ export class ClaimQueue {
     return undefined
   }
 
-  #count({ stored }: QueuePlace, times: 1 | -1): void {
+  #count({ stored, state }: QueuePlace, times: 1 | -1): void {
     this.#size += times
     this.#bytes += times * toKeptBytes(stored)
+    if (state !== 'waiting') return
+    const queue = queueOf(stored.posting)
+    this.#waiting.set(queue, (this.#waiting.get(queue) ?? 0) + times)
+    if (this.#waiting.get(queue) === 0) this.#waiting.delete(queue)
   }
 
   /** A property, because {@link update} passes it for every change. */
@@ -445,8 +519,8 @@ export class ClaimQueue {
     if (isReady === place.isReady) return
     place.isReady = isReady
     if (this.#limits.has(place)) this.#limits.show(place, { isReady })
-    else if (isReady) this.#readyEntries.add(place)
-    else this.#readyEntries.delete(place)
+    else if (isReady) this.#ready.add(place)
+    else this.#ready.delete(place)
   }
 
   #isTaken({ entry }: QueuePlace): boolean {
@@ -470,26 +544,6 @@ function newQueuePlace(entry: JobEntry, stored: StoredJob, state: QueueState): Q
     blockerCount: 0,
     isReady: false,
   }
-}
-
-/**
- * Merges two sequences of jobs that have no job in common. The result is in claim order if both are; keys of a fair pattern take
- * turns, so their jobs may not be.
- */
-function* mergeInOrder(
-  ready: Iterable<QueuePlace>,
-  limited: Iterable<QueuePlace>,
-): Generator<QueuePlace, void, undefined> {
-  const [one, other] = [ready[Symbol.iterator](), limited[Symbol.iterator]()]
-  let [a, b] = [one.next(), other.next()]
-  while (!a.done && !b.done) {
-    const isFirst = compareClaimOrder(a.value, b.value) < 0
-    yield isFirst ? a.value : b.value
-    if (isFirst) a = one.next()
-    else b = other.next()
-  }
-  for (; !a.done; a = one.next()) yield a.value
-  for (; !b.done; b = other.next()) yield b.value
 }
 
 /** Returns the due time: a delay counts from the write that contains it. It is infinite for a job that waits for others. */

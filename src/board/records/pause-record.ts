@@ -4,6 +4,7 @@
  */
 import { InvalidArgument, InvalidPosting, NotConnected, OutcomeUnknown } from '../../core/errors.ts'
 import { assertOptions, defined } from '../../core/options.ts'
+import { queueProblem } from '../model/queues.ts'
 import type { BoardRecords } from './board-records.ts'
 import type { RecordKind } from './record-store.ts'
 
@@ -13,6 +14,8 @@ export interface PauseOptions {
   readonly reason?: string | undefined
   /** The person or program that asks for it; the name of this process by default. */
   readonly by?: string | undefined
+  /** The queue whose jobs are not claimed; by default no job of the board is. */
+  readonly queue?: string | undefined
 }
 
 /** A pause of the board. */
@@ -20,6 +23,11 @@ export interface BoardPause {
   readonly by: string
   readonly since: Date
   readonly reason?: string
+}
+
+/** A pause of a queue. */
+export interface QueuePause extends BoardPause {
+  readonly queue: string
 }
 
 interface PauseRecord {
@@ -34,10 +42,18 @@ const MAX_TEXT = 1_000
 
 /** Checks the options of `board.pause`. @throws InvalidArgument */
 export function assertPauseOptions(options: unknown): void {
-  assertOptions<PauseOptions>(options, { reason: true, by: true }, 'pause')
-  for (const [name, text] of Object.entries(options as PauseOptions))
+  assertOptions<PauseOptions>(options, { reason: true, by: true, queue: true }, 'pause')
+  const { queue, ...texts } = options as PauseOptions
+  assertQueueOption(queue, 'pause')
+  for (const [name, text] of Object.entries(texts))
     if (text !== undefined && (typeof text !== 'string' || text.length > MAX_TEXT || !text.isWellFormed()))
       throw new InvalidArgument(`pause: ${name} must be a text of at most ${MAX_TEXT} characters`)
+}
+
+/** Checks the queue of a pause. @throws InvalidArgument */
+export function assertQueueOption(queue: unknown, what: string): void {
+  const problem = queue === undefined ? undefined : queueProblem(queue)
+  if (problem !== undefined) throw new InvalidArgument(`${what}: ${problem}`)
 }
 
 /**

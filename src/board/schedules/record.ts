@@ -31,8 +31,8 @@ import { type SchedulePolicies, toPolicies } from './policies.ts'
 export type SkipReason = 'missed' | 'overlap' | 'paused' | 'refused'
 
 /** The template for the jobs of a schedule. */
-export type JobTemplate = Pick<Posting, 'name' | 'details' | 'priority' | 'size' | 'maxAttempts'> &
-  Pick<Partial<Posting>, 'resources' | 'limits' | 'expiresAfter' | 'deadline' | 'onOwnerLost' | 'backOff'>
+export type JobTemplate = Pick<Posting, 'name' | 'details' | 'priority' | 'maxAttempts'> &
+  Pick<Partial<Posting>, 'queue' | 'resources' | 'limits' | 'expiresAfter' | 'deadline' | 'onOwnerLost' | 'backOff'>
 
 /** The outcome at one time, or at several times in a row that were skipped for one reason. */
 export interface Firing {
@@ -93,14 +93,19 @@ export const DEFAULT_OWNER = 'default'
 
 /** The format of records whose jobs may fail more often than earlier releases count: to these they would be invalid. */
 const FORMAT_WITH_MANY_ATTEMPTS = 2
+/** The format of records whose jobs are in a queue: earlier releases would post them without it. */
+const FORMAT_WITH_QUEUE = 3
 const FORMAT = 1
 /** The number of firings that a record keeps. */
 const RECENT_FIRINGS = 10
 
 /** Schedules as records of a board. */
 export const SCHEDULES: RecordKind<ScheduleRecord> = {
-  ...{ name: 'schedule', format: FORMAT_WITH_MANY_ATTEMPTS },
-  formatOf: ({ job }) => (job.maxAttempts > MAX_LISTED_ATTEMPTS ? FORMAT_WITH_MANY_ATTEMPTS : FORMAT),
+  ...{ name: 'schedule', format: FORMAT_WITH_QUEUE },
+  formatOf: ({ job }) => {
+    if (job.queue !== undefined) return FORMAT_WITH_QUEUE
+    return job.maxAttempts > MAX_LISTED_ATTEMPTS ? FORMAT_WITH_MANY_ATTEMPTS : FORMAT
+  },
   parse: (value, id, recordBytes) => sealStore(parseSchedule(value, id), recordBytes),
 }
 

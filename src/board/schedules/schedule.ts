@@ -30,6 +30,7 @@ type SchedulePostOption =
   | 'name'
   | 'details'
   | 'priority'
+  | 'queue'
   | 'size'
   | 'resources'
   | 'limits'
@@ -59,7 +60,7 @@ const KNOWN: KnownOptions<ScheduleOptions> = {
   ...{ post: true, tenants: true, version: true, enabled: true },
 }
 const KNOWN_POST: KnownOptions<Pick<PostOptions, SchedulePostOption>> = {
-  ...{ name: true, details: true, priority: true, size: true, resources: true, limits: true },
+  ...{ name: true, details: true, priority: true, queue: true, size: true, resources: true, limits: true },
   ...{ expiresAfter: true, deadline: true, onOwnerLost: true, maxAttempts: true, backOff: true },
 }
 const ID_PATTERN = /^[\p{L}\p{N}][\p{L}\p{N} ._:@-]*(\/[\p{L}\p{N} ._:@-]+)?$/u
@@ -146,9 +147,9 @@ export function withChanges(
   const merged = { ...defined({ window, jitter }), ...others, ...options }
   const changed = toPolicies(newSpec, merged, `schedule ${id}`)
   const details = store === undefined ? job.details : { ...job.details, store }
-  const { name, priority, size, maxAttempts } = job
+  const { name, priority, queue, maxAttempts } = job
   // It is checked as a posting: a job that cannot be posted is refused now.
-  makePosting({ name, priority, size, maxAttempts, details })
+  makePosting({ name, priority, ...defined({ queue }), maxAttempts, details })
   return { spec: toStoredSpec(newSpec), job: { ...job, details }, policies: changed, ...defined({ tenant }) }
 }
 
@@ -165,10 +166,11 @@ async function toJobTemplate(
   const details = { ...post.details, ...work, store }
   // A posting is made of it to check it: otherwise the error would appear only when the job is due.
   const posting = makePosting({ ...post, name: post.name ?? work.flow, details })
-  const { priority, size, maxAttempts, name, resources, limits, expiresAfter, deadline, onOwnerLost, backOff } = posting
+  const { priority, queue, maxAttempts, name, resources, limits, expiresAfter, deadline, onOwnerLost, backOff } =
+    posting
   return {
-    ...{ name, details: posting.details, priority, size, maxAttempts },
-    ...defined({ resources, limits, expiresAfter, deadline, onOwnerLost, backOff }),
+    ...{ name, details: posting.details, priority, maxAttempts },
+    ...defined({ queue, resources, limits, expiresAfter, deadline, onOwnerLost, backOff }),
   }
 }
 

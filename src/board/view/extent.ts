@@ -63,7 +63,7 @@ export class ViewExtent {
   /** Whether there may be a next section that can be read now. */
   get canReadOn(): boolean {
     const { index, windowReader, readiness } = this.#options
-    return windowReader !== undefined && index.window?.isWholeBoard !== true && readiness.isCurrent
+    return windowReader !== undefined && index.window?.isComplete !== true && readiness.isCurrent
   }
 
   /**

@@ -6,7 +6,8 @@
  * |---|---|---|
  * | posted | enters the view if the window holds it | – |
  * | updated | with a new place, enters the view if the window holds it | its posting is read again, at once or when its claim is released |
- * | claimed | enters the view, because it holds resources | holds its resources |
+ * | claimed | enters the view, because it may hold resources; not in a view of some queues | holds its resources |
+ * | holds | enters a view of some queues | – |
  * | released | – | waits again; leaves the view if the window does not hold it |
  * | ready (no dependencies left) | enters the view if the window holds it | waits for an owner; its posting is read again if it is not known |
  * | cancelled | enters the view, because it is due at once | is due at once |
@@ -91,10 +92,10 @@ export class JobReports {
     if (kind === 'posted') this.#addPosted(id, at)
     if (!index.window) return
     const outsideEntry = index.outside.get(id)
-    if (kind === 'claimed' || kind === 'cancelled') {
+    if (this.#mustEnter(kind, { isKnown: outsideEntry !== undefined })) {
       const entry = index.addLate(id)
-      if (kind === 'claimed') index.setClaimed(entry)
-      else index.setCancelled(entry)
+      if (kind === 'cancelled') index.setCancelled(entry)
+      else index.setClaimed(entry)
       index.toRead.add(entry)
     }
     if ((kind === 'updated' || kind === 'ready') && outsideEntry?.stored) outsideEntry.content = 'stale'
@@ -105,6 +106,14 @@ export class JobReports {
     if (!outsideEntry) return
     outsideEntry.trashing = end === 'TRASHED'
     index.end(outsideEntry, id)
+  }
+
+  /** Returns whether a job outside the view enters it by a change, wherever it is in claim order. @param options.isKnown whether this process references the job */
+  #mustEnter(kind: BoardChange['kind'], { isKnown }: { readonly isKnown: boolean }): boolean {
+    if (kind === 'cancelled') return true
+    // The change does not say of which queue the job is.
+    if (this.#index.window?.scope.isRestricted) return kind === 'holds' || (kind === 'claimed' && isKnown)
+    return kind === 'claimed'
   }
 
   #addPosted(id: string, at: QueueKey | undefined): void {

@@ -24,6 +24,7 @@ import type { JobEntry } from '../model/entry.ts'
 import type { LimitRules } from '../model/limits.ts'
 import { defaultWindowBytes, dropDetails } from '../model/posting.ts'
 import type { ClaimQueue } from '../queue/queue.ts'
+import type { QueueChoice } from '../queue/served-queues.ts'
 import { ClaimedPostings } from './claimed-postings.ts'
 import { ContentReader } from './content-reader.ts'
 import { DueTimer } from './due-timer.ts'
@@ -37,6 +38,7 @@ import { Readiness } from './readiness.ts'
 import { Resync } from './resync.ts'
 import { Subscription } from './subscription.ts'
 import { UnacceptedFlows } from './unaccepted-flows.ts'
+import { ViewScope } from './view-scope.ts'
 import { type ViewListing, Window } from './window.ts'
 import { WindowReader } from './window-reader.ts'
 
@@ -82,6 +84,7 @@ export class LiveView {
   readonly #subscription: Subscription
   readonly #readiness: Readiness
   readonly #dueTimer: DueTimer
+  readonly #scope = new ViewScope()
   /** The memory of postings, in bytes, above which the view keeps no details of further jobs. */
   readonly #maxBytes: number
   /** The number of jobs in the listing that is being applied; undefined before the first one, and if the view is a part of the board. */
@@ -99,7 +102,7 @@ export class LiveView {
     const now = () => backend.clock.now()
     const onError = (error: unknown) => this.#report(error)
     const evaluate = () => this.evaluate()
-    const window = sections && new Window({ now })
+    const window = sections && new Window({ scope: this.#scope, now })
     this.follower = new JobFollower({
       ...{ backend, signal, onError },
       isViewing: () => this.#readiness.isEntered,
@@ -188,6 +191,13 @@ export class LiveView {
     if (this.#readiness.isEntered) return undefined
     const all = this.isCurrent ? this.#reports.jobCount : this.#listed
     return { read: this.#index.size - this.#index.toRead.size, ...(all === undefined ? {} : { all }) }
+  }
+
+  /** Makes the view hold the jobs of these queues, for a caller that claims them; undefined for all queues. To be called before {@link hold}. */
+  serve(choice: QueueChoice | undefined): void {
+    if (!this.#scope.add(choice, { isOpen: this.isOpen })) return
+    this.#index.queue.setServed(this.#scope.isRestricted ? this.#scope.includes : undefined, this.#index.entries())
+    if (this.isOpen) this.resync()
   }
 
   /** Keeps the view open until the result is disposed; opens it if it is closed. */
@@ -428,6 +438,8 @@ export class LiveView {
     this.#windowReader?.stop()
     this.#resync.stop()
     this.#limits?.close()
+    this.#scope.reset()
+    this.#index.queue.setServed(undefined, [])
     this.#readiness.onClosed()
     this.#listed = undefined
     this.#index.close()

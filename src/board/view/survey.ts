@@ -1,5 +1,6 @@
-/** Counts the jobs of a view by flow and state, from memory: no request, however long the board is. */
+/** Counts the jobs of a view by flow, queue and state, from memory: no request, however long the board is. */
 import type { JobEntry } from '../model/entry.ts'
+import { queueOf } from '../model/queues.ts'
 import type { LiveView } from './live-view.ts'
 
 /**
@@ -22,6 +23,8 @@ export interface JobsSurvey {
   readonly isComplete: boolean
   /** The jobs by flow. Jobs without a flow, or whose posting was not read, count as `none`. */
   readonly flows: ReadonlyMap<string, FlowSurvey>
+  /** The jobs by queue. Jobs whose posting was not read are in none. */
+  readonly queues: ReadonlyMap<string, FlowSurvey>
   /** The number of jobs that wait for each key of a limit. */
   readonly limited: ReadonlyMap<string, number>
 }
@@ -31,21 +34,28 @@ const NO_FLOW = 'none'
 /** Counts the jobs of an open view. */
 export function surveyJobs(view: LiveView, { now }: { readonly now: number }): JobsSurvey {
   const flows = new Map<string, FlowSurvey>()
+  const queues = new Map<string, FlowSurvey>()
   const limited = new Map<string, number>()
   for (const entry of view.entries()) {
     if (entry.ended) continue
     const flow = entry.stored?.posting.details.flow ?? NO_FLOW
-    const survey = flows.get(flow) ?? newFlowSurvey()
-    flows.set(flow, survey)
+    const surveys = [surveyOf(flows, flow), ...(entry.stored ? [surveyOf(queues, queueOf(entry.stored.posting))] : [])]
     const limit = entry.claimed ? undefined : view.queue.limitOf(entry)
     const state = stateOf(entry, { now, isLimited: limit !== undefined })
-    survey.counts[state] += 1
+    for (const { counts } of surveys) counts[state] += 1
     if (limit) limited.set(limit.key, (limited.get(limit.key) ?? 0) + 1)
     if (state !== 'waiting' && state !== 'limited') continue
     const since = waitingSince(entry)
-    if (since !== undefined) survey.oldest = Math.min(survey.oldest ?? since, since)
+    if (since === undefined) continue
+    for (const survey of surveys) survey.oldest = Math.min(survey.oldest ?? since, since)
   }
-  return { total: view.jobCount ?? 0, isComplete: view.extent.showsWholeBoard, flows, limited }
+  return { total: view.jobCount ?? 0, isComplete: view.extent.showsWholeBoard, flows, queues, limited }
+}
+
+function surveyOf(surveys: Map<string, FlowSurvey>, name: string): FlowSurvey {
+  const survey = surveys.get(name) ?? newFlowSurvey()
+  surveys.set(name, survey)
+  return survey
 }
 
 function newFlowSurvey(): FlowSurvey {

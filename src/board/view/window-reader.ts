@@ -14,7 +14,9 @@ import type { BackendSections, JobSummary } from '../contract/index.ts'
 import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'
 import type { JobEntry } from '../model/entry.ts'
 import { toKeptBytes } from '../model/posting.ts'
+import { queueOf } from '../model/queues.ts'
 import type { JobIndex, SectionJob } from './job-index.ts'
+import { ALL_QUEUES } from './view-scope.ts'
 import { toQueueKey, type ViewListing, type Window, type WindowListing, wantsResources } from './window.ts'
 import { WindowSize } from './window-size.ts'
 
@@ -47,6 +49,8 @@ export class WindowReader {
   /** The number of delayed jobs in one read. */
   readonly #delayedPerRead: number
   readonly #size: WindowSize
+  /** The sections of the board that the view reads: the queues of its scope, or all queues as one. */
+  #parts: readonly string[] = [ALL_QUEUES]
   #reading: Promise<boolean> | undefined
   /** The number of the last read request of the part with which the board's end was reached. */
   #requestsAtEnd = 0
@@ -72,16 +76,24 @@ export class WindowReader {
   async list(known: readonly string[]): Promise<ViewListing> {
     const { sections, now } = this.#options
     const before = now()
-    const claimed = await sections.claimed()
-    const [head, firstDelayed, statuses] = await Promise.all([
-      sections.range({ limit: sections.window, due: true }),
-      sections.delayed({ after: before, limit: this.#delayedPerRead }),
+    const claimed = (await sections.claimed()).filter((summary) => this.#mustShowClaimed(summary))
+    this.#parts = await this.#options.window.scope.sections(sections)
+    const limit = Math.ceil(sections.window / Math.max(1, this.#parts.length))
+    const [heads, firstDelayed, statuses] = await Promise.all([
+      Promise.all(this.#parts.map((part) => sections.range({ queue: toQueueOf(part), limit, due: true }))),
+      this.#readDelayed(before),
       known.length > 0 ? sections.statusOf(known) : [],
     ])
     // Before the first answer, the local estimate of the server's clock may be ahead of that clock.
-    const after = Math.min(before, head.at)
-    const delayed = after < before ? await sections.delayed({ after, limit: this.#delayedPerRead }) : firstDelayed
-    const summaries = new Map([...claimed, ...head.jobs, ...delayed].map((summary) => [summary.id, summary]))
+    const after = Math.min(before, ...heads.map(({ at }) => at))
+    const delayed = after < before ? await this.#readDelayed(after) : firstDelayed
+    const due = heads.flatMap(({ jobs }) => jobs)
+    const summaries = new Map([...claimed, ...due, ...delayed].map((summary) => [summary.id, summary]))
+    const ends = new Map<string, ClaimOrderKey>()
+    for (const [index, { jobs, end }] of heads.entries()) {
+      const last = end ? undefined : jobs.at(-1)
+      if (last) ends.set(this.#parts[index] ?? ALL_QUEUES, last)
+    }
     const idsWithStatus = (status: (typeof statuses)[number]) =>
       new Set(known.filter((_, index) => statuses[index] === status))
     const idsWhere = (isWanted: (summary: JobSummary) => boolean) =>
@@ -95,10 +107,22 @@ export class WindowReader {
         summaries,
         asked: new Set(known),
         outside: idsWithStatus('there'),
-        end: head.end ? undefined : head.jobs.at(-1),
+        ends,
         horizon: this.#horizonAfter(delayed, after),
       },
     }
+  }
+
+  #readDelayed(after: number): Promise<readonly JobSummary[]> {
+    const { sections, window } = this.#options
+    const queues = window.scope.isRestricted ? this.#parts : undefined
+    return sections.delayed({ queues, after, limit: this.#delayedPerRead })
+  }
+
+  /** Returns whether a claimed job belongs to the view: others, of queues that it leaves out, hold nothing for which its jobs could wait. */
+  #mustShowClaimed(summary: JobSummary): boolean {
+    const { scope } = this.#options.window
+    return !scope.isRestricted || summary.holds === true || scope.includes(queueOf(summary))
   }
 
   /** Sets the bounds of the window from a listing, before the index applies the listing. */
@@ -114,25 +138,26 @@ export class WindowReader {
   tend(): void {
     const { window, index, now, isCurrent, needsWholeBoard, signal } = this.#options
     if (this.#reading || this.#pause || !isCurrent() || signal.aborted) return
-    if (needsWholeBoard() && window.end) {
+    if (needsWholeBoard() && window.ends.size > 0) {
       if (index.toRead.isEmpty) void this.#read(() => this.#readOn({ starved: true }))
       return
     }
     if (this.#size.adapt()) this.#shrink()
     if (now() >= this.#readAheadAt) void this.#read(() => this.#readAhead())
-    else if (window.end && index.toRead.isEmpty && this.#size.isHalfEmpty) void this.#read(() => this.#readOn())
+    else if (window.ends.size > 0 && index.toRead.isEmpty && this.#hasHalfEmptyPart())
+      void this.#read(() => this.#readOn())
   }
 
   /** Returns whether a caller wants more jobs at once than the window shows, while the board has more. */
   isTooShortFor(jobs: number): boolean {
     const { sections, window } = this.#options
-    return window.end !== undefined && sections.window < jobs && this.#size.waiting < jobs
+    return window.ends.size > 0 && sections.window < jobs && this.#size.waiting < jobs
   }
 
   /** Whether all due jobs of the board are in the view, and their postings read: reading on finds no more. */
   get isReadToEnd(): boolean {
     const { window, index } = this.#options
-    return window.end === undefined && index.toRead.hasRead(this.#requestsAtEnd)
+    return window.ends.size === 0 && index.toRead.hasRead(this.#requestsAtEnd)
   }
 
   /** Whether the view must keep more jobs than there is room for. */
@@ -142,7 +167,7 @@ export class WindowReader {
 
   /** Reads more jobs for a caller that finds none to claim. Resolves to false if there are no more, or the read failed. */
   async readOn(): Promise<boolean> {
-    if (this.#pause || (!this.#options.window.end && !this.#reading)) return false
+    if (this.#pause || (this.#options.window.ends.size === 0 && !this.#reading)) return false
     return this.#reading ?? this.#read(() => this.#readOn({ starved: true }))
   }
 
@@ -161,9 +186,9 @@ export class WindowReader {
   /** Reads until all jobs before this job in claim order are in the view. The job must be pinned. */
   async readUpTo(entry: JobEntry): Promise<void> {
     const { window } = this.#options
-    for (let at = toQueueKey(entry); at && window.end && compareClaimOrder(window.end, at) < 0; ) {
+    const at = toQueueKey(entry)
+    for (let end = at && window.endFor(at); at && end && compareClaimOrder(end, at) < 0; end = window.endFor(at))
       if (!(await this.readOn())) return
-    }
   }
 
   /** Reads the jobs before the pinned jobs again, after a listing has set the window to its usual length. */
@@ -228,21 +253,27 @@ export class WindowReader {
 
   async #readOn({ starved = false } = {}): Promise<void> {
     const { sections, window, index, isCurrent } = this.#options
-    const limit = starved ? this.#size.jobsToGrow : this.#size.roomForJobs
+    const ends = [...window.ends].filter(([part]) => starved || this.#isHalfEmpty(part))
+    const room = starved ? this.#size.jobsToGrow : this.#size.roomForJobs
+    const limit = Math.ceil(room / Math.max(1, ends.length))
     const listing = this.#listings
-    const { jobs: summaries, end } = await sections.range({ after: window.end, limit, due: true })
+    const parts = await Promise.all(
+      ends.map(([part, after]) => sections.range({ queue: toQueueOf(part), after, limit, due: true })),
+    )
     if (listing !== this.#listings || !isCurrent()) return
-    window.moveEnd(end ? undefined : summaries.at(-1))
-    this.#show(summaries)
+    for (const [index, { jobs, end }] of parts.entries()) {
+      window.moveEnd(ends[index]?.[0] ?? ALL_QUEUES, end ? undefined : jobs.at(-1))
+      this.#show(jobs)
+    }
     this.#requestsAtEnd = index.toRead.requests
     this.#size.noteGrown({ starved })
   }
 
   async #readAhead(): Promise<void> {
-    const { sections, window, now, isCurrent, resync } = this.#options
+    const { window, now, isCurrent, resync } = this.#options
     const listing = this.#listings
     const after = window.horizon
-    const summaries = await sections.delayed({ after, limit: this.#delayedPerRead })
+    const summaries = await this.#readDelayed(after)
     if (listing !== this.#listings || !isCurrent()) return
     const horizon = this.#horizonAfter(summaries, after)
     if (horizon <= now()) {
@@ -296,24 +327,49 @@ export class WindowReader {
       window.moveHorizon(horizon)
       this.#afterSearch(horizon - READ_AHEAD_MS)
     }
-    const inside = places.filter((at) => window.judge(at) === 'inside').sort(compareClaimOrder)
-    const kept = countFitting(inside, { jobs: sections.window, bytes: (sections.windowBytes * 3) / 4 })
-    const last = inside[kept - 1]
+    const inside = places.filter((at) => window.judge(at) === 'inside')
     const { isOverBytes } = this.#size
-    if (last && (inside.length > 2 * sections.window || isOverBytes)) window.moveEnd(this.#endAfterPinned(last))
+    for (const part of this.#parts) {
+      const own = inside.filter((at) => window.scope.sectionOf(at) === part).sort(compareClaimOrder)
+      const jobs = sections.window / this.#parts.length
+      const kept = countFitting(own, { jobs, bytes: (sections.windowBytes * 3) / 4 / this.#parts.length })
+      const last = own[kept - 1]
+      if (last && (own.length > 2 * jobs || isOverBytes)) window.moveEnd(part, this.#endAfterPinned(part, last))
+    }
     index.updateWindowStatuses()
     this.#size.noteShrunk({ isOverBytes })
   }
 
-  /** Returns this end, or the place of the last pinned job after it that wants resources. */
-  #endAfterPinned(end: ClaimOrderKey): ClaimOrderKey {
+  /** Returns this end of a section, or the place of the last pinned job after it that wants resources. */
+  #endAfterPinned(part: string, end: ClaimOrderKey): ClaimOrderKey {
+    const { window } = this.#options
     let furthest = end
-    for (const entry of this.#options.window.pinned) {
+    for (const entry of window.pinned) {
       const at = wantsResources(entry) ? toQueueKey(entry) : undefined
-      if (at && compareClaimOrder(furthest, at) < 0) furthest = at
+      if (at && window.scope.sectionOf(at) === part && compareClaimOrder(furthest, at) < 0) furthest = at
     }
     return furthest
   }
+
+  /** Returns whether there is room for more jobs, of the board or of one of several queues. */
+  #hasHalfEmptyPart(): boolean {
+    if (this.#parts.length <= 1) return this.#size.isHalfEmpty
+    for (const part of this.#options.window.ends.keys()) if (this.#isHalfEmpty(part)) return true
+    return false
+  }
+
+  /** Returns whether few jobs of a section wait. One with fewer than its share is read on although the others are full. */
+  #isHalfEmpty(part: string): boolean {
+    if (this.#size.isHalfEmpty) return true
+    const { sections, index } = this.#options
+    const share = sections.window / this.#parts.length
+    return this.#parts.length > 1 && index.queue.countWaiting(part) < share / 4 && !this.#size.isOverBytes
+  }
+}
+
+/** Returns the queue of a section; undefined for the section of all queues. */
+function toQueueOf(section: string): string | undefined {
+  return section === ALL_QUEUES ? undefined : section
 }
 
 /** Returns how many of the first items fit into the limits; at least one, if there is any. */

@@ -17,12 +17,16 @@
  * So jobs that were found to be outside are judged again after the read, and no job leaves the view before.
  *
  * A short board is in the view as a whole: there is neither end nor horizon.
+ *
+ * A view of some queues (`view-scope.ts`) has an end in each of them, and holds no unclaimed jobs of the others.
  */
 import type { BoardListing, JobSummary, QueueKey } from '../contract/index.ts'
 import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'
 import type { JobEntry, WindowStatus } from '../model/entry.ts'
+import { queueOf } from '../model/queues.ts'
 import { toResourceWants } from '../model/resources.ts'
 import { dueTime } from '../queue/queue.ts'
+import type { ViewScope } from './view-scope.ts'
 
 /** The tolerance behind the horizon within which a job still belongs to the view: times are rounded in transit. */
 const SLACK_MS = 5
@@ -38,26 +42,30 @@ export interface WindowListing {
   readonly asked: ReadonlySet<string>
   /** The ids of {@link asked} that are on the board and not in the window. */
   readonly outside: ReadonlySet<string>
-  readonly end: ClaimOrderKey | undefined
+  /** The end in each section that was not read to its end. */
+  readonly ends: ReadonlyMap<string, ClaimOrderKey>
   readonly horizon: number
 }
 
 export class Window {
   /** Jobs that stay in the view until their pin is disposed. */
   readonly pinned = new Set<JobEntry>()
+  readonly scope: ViewScope
   readonly #now: () => number
-  #end: ClaimOrderKey | undefined
+  readonly #ends = new Map<string, ClaimOrderKey>()
   #horizon = Number.POSITIVE_INFINITY
   #reading = false
   /** Jobs that were posted while a part was read, and found to be outside. */
   #postedOutside: QueueKey[] = []
 
-  constructor(options: { readonly now: () => number }) {
-    this.#now = options.now
+  constructor({ scope, now }: { readonly scope: ViewScope; readonly now: () => number }) {
+    this.scope = scope
+    this.#now = now
   }
 
-  get end(): ClaimOrderKey | undefined {
-    return this.#end
+  /** The sections that the view does not hold to their ends, with the ends of the window in them. */
+  get ends(): ReadonlyMap<string, ClaimOrderKey> {
+    return this.#ends
   }
 
   get horizon(): number {
@@ -71,18 +79,30 @@ export class Window {
 
   /** Whether the whole board is in the view. */
   get isWholeBoard(): boolean {
-    return this.#end === undefined && this.#horizon === Number.POSITIVE_INFINITY && !this.#reading
+    return this.isComplete && !this.scope.isRestricted
+  }
+
+  /** Whether all jobs of the queues of the view are in it. */
+  get isComplete(): boolean {
+    return this.#ends.size === 0 && this.#horizon === Number.POSITIVE_INFINITY && !this.#reading
   }
 
   /** Sets the bounds that a listing of the board has found. */
-  reset({ end, horizon }: { readonly end: ClaimOrderKey | undefined; readonly horizon: number }): void {
-    this.#end = end
+  reset({ ends, horizon }: Pick<WindowListing, 'ends' | 'horizon'>): void {
+    this.#ends.clear()
+    for (const [section, end] of ends) this.#ends.set(section, end)
     this.#horizon = horizon
     this.#postedOutside = []
   }
 
-  moveEnd(end: ClaimOrderKey | undefined): void {
-    this.#end = end
+  /** Returns the end of the window in the section of a job; undefined if it holds the section to its end. */
+  endFor(at: Pick<QueueKey, 'queue'>): ClaimOrderKey | undefined {
+    return this.#ends.get(this.scope.sectionOf(at))
+  }
+
+  moveEnd(section: string, end: ClaimOrderKey | undefined): void {
+    if (end) this.#ends.set(section, end)
+    else this.#ends.delete(section)
   }
 
   moveHorizon(horizon: number): void {
@@ -103,9 +123,10 @@ export class Window {
 
   /** Returns the window status of an unclaimed job on the board. */
   judge(at: QueueKey): WindowStatus {
-    const isBeforeEnd = this.#end === undefined || compareClaimOrder(at, this.#end) <= 0
+    const end = this.#ends.size === 0 ? undefined : this.endFor(at)
+    const isBeforeEnd = end === undefined || compareClaimOrder(at, end) <= 0
     // A job that waits for others is brought in when they have ended.
-    if (at.dueAt === Number.POSITIVE_INFINITY) return 'outside'
+    if (at.dueAt === Number.POSITIVE_INFINITY || this.#isForeign(at)) return 'outside'
     if (at.dueAt <= this.#now()) return isBeforeEnd ? 'inside' : 'outside'
     if (at.dueAt > this.#horizon + SLACK_MS) return 'outside'
     return isBeforeEnd ? 'inside' : 'pinned'
@@ -126,6 +147,10 @@ export class Window {
     return judged === 'outside' && this.#mustStay(entry) ? 'pinned' : judged
   }
 
+  #isForeign(at: QueueKey): boolean {
+    return this.scope.isRestricted && !this.scope.readsSection(queueOf(at))
+  }
+
   #mustStay(entry: JobEntry): boolean {
     if (this.#reading || entry.claimed || entry.isReserved || this.pinned.has(entry)) return true
     // The place of such a job is known only after it has been read.
@@ -137,7 +162,8 @@ export class Window {
 export function toQueueKey({ stored, queueKey, cancelRequested }: JobEntry): QueueKey | undefined {
   if (!stored) return queueKey
   const { id, order, posting } = stored
-  return { id, order, priority: posting.priority, dueAt: cancelRequested ? 0 : dueTime(stored) }
+  const { priority, queue } = posting
+  return { id, order, priority, queue, dueAt: cancelRequested ? 0 : dueTime(stored) }
 }
 
 export function wantsResources({ stored }: JobEntry): boolean {

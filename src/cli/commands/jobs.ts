@@ -5,7 +5,7 @@ import { toJson } from '../../core/json.ts'
 import type { JobState } from '../../core/states.ts'
 import { type JobView, type LiveJob, LiveJobs } from '../../views/index.ts'
 import { type CliContext, DONE, type ExitCode, FAILED, type RunAction } from '../context.ts'
-import { PRIORITY_CHOICES, SIZE_CHOICES } from '../input/choices.ts'
+import { PRIORITY_CHOICES } from '../input/choices.ts'
 import { count, type FlagTable, type OptionsOf, oneOf, shared, withFlags } from '../input/flags.ts'
 import { definedOnly } from '../input/shared-options.ts'
 import { openNamedBoard } from '../opening.ts'
@@ -23,7 +23,7 @@ const FLAGS = {
   ...shared('--flow <name>'),
   '--name <name>': 'only jobs of this name',
   '--priority <priority>': [`only jobs of this priority: ${PRIORITY_CHOICES.join(', ')}`, oneOf(PRIORITY_CHOICES)],
-  '--size <size>': [`only jobs of this size: ${SIZE_CHOICES.join(', ')}`, oneOf(SIZE_CHOICES)],
+  '--queue <name>': 'only jobs of this queue',
   '--batch <uuid>': 'only jobs of this batch',
   '--limit <n>': ['only the first n jobs', count()],
   '--json': 'print each job as a JSON object on a line of its own; with --watch, each job when it changes',
@@ -65,9 +65,9 @@ async function jobs(options: JobsCommandOptions, context: CliContext): Promise<E
 }
 
 /** Returns the part of the filter that the board applies. */
-function toFilter({ unclaimed, state, name, priority, size, batch }: JobsCommandOptions): JobsOptions {
+function toFilter({ unclaimed, state, name, priority, queue, batch }: JobsCommandOptions): JobsOptions {
   const onlyUnclaimed = unclaimed || state === 'UNCLAIMED'
-  return { ...(onlyUnclaimed ? { onlyUnclaimed } : {}), ...definedOnly({ name, priority, size, batch }) }
+  return { ...(onlyUnclaimed ? { onlyUnclaimed } : {}), ...definedOnly({ name, priority, queue, batch }) }
 }
 
 /** Returns whether the job passes the rest of the filter. */

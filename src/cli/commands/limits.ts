@@ -1,6 +1,6 @@
 /** The commands `jobboard limits …`: list, show, set, hold and remove limits. */
 import type { Command } from 'commander'
-import type { JobBoard, LimitSettings, LimitView } from '../../board/index.ts'
+import type { JobBoard, LimitSettings, LimitStop, LimitView } from '../../board/index.ts'
 import { InvalidArgument, NotFound } from '../../core/errors.ts'
 import { Redactor } from '../../core/redaction.ts'
 import { formatDuration } from '../../core/time.ts'
@@ -16,7 +16,6 @@ import {
   withFlags,
 } from '../input/flags.ts'
 import { definedOnly, parseDuration, parseRate, redactedKeys, type SharedOptions } from '../input/shared-options.ts'
-import { openCommand, resumeCommand } from '../limit-commands.ts'
 import { openNamedBoard } from '../opening.ts'
 import { printDrawn, printJson, printLines, reportError } from '../output/output.ts'
 
@@ -136,6 +135,7 @@ function stop(options: HoldOptions, context: CliContext, command: Command): Prom
   const { reason } = options
   const time = options.for === undefined ? undefined : parseDuration(options.for, '--for')
   const stopOne = async (board: JobBoard, key: string) => {
+    const { resumeCommand } = await import('../limit-commands.ts')
     if (time === undefined) {
       await board.limits.stop(key, definedOnly({ reason }))
       return [`limit ${key} stopped; ${resumeCommand(key)} ends it`]
@@ -148,14 +148,13 @@ function stop(options: HoldOptions, context: CliContext, command: Command): Prom
 
 async function resume(board: JobBoard, key: string, redaction: Redactor): Promise<string[]> {
   const { wasHeld, stops } = await board.limits.resume(key)
+  const { openCommand, resumeCommand } = await import('../limit-commands.ts')
+  const howToEnd = ({ held, ...limit }: LimitView) => (held ? resumeCommand(limit.key) : openCommand(limit))
+  // A limit of a newer release cannot be read, so nothing is known of how it ends.
+  const ends = ({ text, limit }: LimitStop) =>
+    `${redaction.text(text)}${limit.error ? '' : `; ${howToEnd(limit)} ends it`}`
   const done = wasHeld ? `limit ${key} resumed` : `limit ${key} was not held`
-  return [done, ...stops.map((stop) => `still stopped: ${redaction.text(stop.text)}${howToEnd(stop.limit)}`)]
-}
-
-/** Returns how a key that is stopped is opened again; nothing for a limit of a newer release. */
-function howToEnd({ held, error, ...limit }: LimitView): string {
-  if (error) return ''
-  return `; ${held ? resumeCommand(limit.key) : openCommand(limit)} ends it`
+  return [done, ...stops.map((stop) => `still stopped: ${ends(stop)}`)]
 }
 
 async function printLimit(limit: LimitView, { json }: JsonOptions, context: CliContext): Promise<void> {

@@ -6,6 +6,7 @@ import { type FlagTable, type OptionsOf, withFlags } from '../input/flags.ts'
 import { definedOnly } from '../input/shared-options.ts'
 import { openNamedBoard } from '../opening.ts'
 import { printLines } from '../output/output.ts'
+import { shellWord } from '../output/render/text.ts'
 
 /** Returns the user of this shell, with the process: the process alone says little later, because it has ended by then. */
 function toPerson({ USER, LOGNAME }: CliContext['env'], { who }: JobBoard): string {
@@ -14,6 +15,7 @@ function toPerson({ USER, LOGNAME }: CliContext['env'], { who }: JobBoard): stri
 }
 
 const FLAGS = {
+  '--queue <name>': 'only the jobs of this queue',
   '--reason <text>': 'reason for people, shown by jobboard info and the dashboard',
 } satisfies FlagTable
 
@@ -28,25 +30,25 @@ export function definePause(program: Command, run: RunAction): void {
     .addHelpText('after', "\nExample:\n  $ jobboard pause --reason 'the database moves'")
     .action(
       run(
-        change(async (board, { reason }, { env }) => {
-          await board.pause(definedOnly({ reason, by: toPerson(env, board) }))
-          return `claiming paused on ${board.uri}; jobboard resume ends the pause`
+        change(async (board, { queue, reason }, { env }) => {
+          await board.pause(definedOnly({ queue, reason, by: toPerson(env, board) }))
+          if (queue === undefined) return `claiming paused on ${board.uri}; jobboard resume ends the pause`
+          return `claiming from queue ${queue} paused on ${board.uri}; jobboard resume --queue ${shellWord(queue)} ends the pause`
         }),
       ),
     )
 }
 
 export function defineResume(program: Command, run: RunAction): void {
-  program
-    .command('resume')
+  withFlags(program.command('resume'), { '--queue <name>': 'end the pause of this queue' })
     .summary('let conductors claim again')
-    .description('Lets conductors claim again after a pause.')
+    .description('Lets conductors claim again after a pause of the board, or of one queue.')
     .addHelpText('after', '\nExample:\n  $ jobboard resume --board zookeeper://127.0.0.1:2181/demo')
     .action(
       run(
-        change(async (board) => {
-          await board.resume()
-          return `claiming resumed on ${board.uri}`
+        change(async (board, { queue }) => {
+          await board.resume(definedOnly({ queue }))
+          return `claiming${queue === undefined ? '' : ` from queue ${queue}`} resumed on ${board.uri}`
         }),
       ),
     )

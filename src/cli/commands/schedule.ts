@@ -48,6 +48,7 @@ const ADD_FLAGS = {
   '--name <name>': "name of the jobs, for people (default: the flow's name)",
   ...shared(
     '--priority <priority>',
+    '--queue <name>',
     '--size <size>',
     '--max-attempts <n>',
     '--expires-after <duration>',
@@ -260,9 +261,9 @@ async function declare(
   const store = jsonObject(await readStoreText(options, context), '--store', { fromStdin: options.store === '-' })
   const flow = options.flows === undefined ? name : await flowNamed(name, options.flows, context)
   const { schedule } = await import('../../board/index.ts')
-  const { priority, size, maxAttempts, expiresAfter } = options
+  const { priority, queue, size, maxAttempts, expiresAfter } = options
   const post = {
-    ...definedOnly({ name: options.name, priority, size, maxAttempts }),
+    ...definedOnly({ name: options.name, priority, queue, size, maxAttempts }),
     ...(expiresAfter === undefined ? {} : { expiresAfter: parseDuration(expiresAfter, '--expires-after') }),
     ...(options.deadline === undefined ? {} : { deadline: parseDuration(options.deadline, '--deadline') }),
   }

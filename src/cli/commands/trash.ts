@@ -6,7 +6,7 @@ import { type TrashView, trashReport, trashView } from '../../views/index.ts'
 import { type CliContext, DONE, type ExitCode, FAILED, type RunAction } from '../context.ts'
 import { findTrashed } from '../find.ts'
 import { eachAsJson, type FlagTable, type JsonOptions, type OptionsOf, shared, withFlags } from '../input/flags.ts'
-import { redactedKeys, type SharedOptions } from '../input/shared-options.ts'
+import { definedOnly, redactedKeys, type SharedOptions } from '../input/shared-options.ts'
 import { forEachTrashed, TRASH_CHOICE_FLAGS, type TrashChoice } from '../input/trash-choice.ts'
 import { openNamedBoard } from '../opening.ts'
 import { printDrawn, printJson, printLines, reportError } from '../output/output.ts'
@@ -16,6 +16,7 @@ const RESTORE_FLAGS = {
   '--poison': 'with --name, --older-than or --all: also jobs whose last owners died while running them',
   '--dependents': 'also the jobs in the trash that depend on them, and those that depend on these',
   '--ignore-dependencies': 'run them without the jobs on which they depend',
+  '--queue <name>': 'move them to this queue (default: each stays in its own)',
 } satisfies FlagTable
 
 type RestoreOptions = OptionsOf<typeof RESTORE_FLAGS>
@@ -115,11 +116,14 @@ async function restore(options: RestoreOptions, context: CliContext, { args: uui
 function restoreInOrder({
   dependents = false,
   ignoreDependencies = false,
+  queue,
 }: RestoreOptions): (board: JobBoard, job: TrashedJob) => Promise<string> {
   const restoring = new Map<string, Promise<readonly TrashedJob[]>>()
   return async (board, job) => {
     const others = job.after.flatMap(({ uuid }) => restoring.get(uuid) ?? [])
-    const restored = Promise.allSettled(others).then(() => board.restore(job, { dependents, ignoreDependencies }))
+    const restored = Promise.allSettled(others).then(() =>
+      board.restore(job, { dependents, ignoreDependencies, ...definedOnly({ queue }) }),
+    )
     restoring.set(job.uuid, restored)
     return (await restored).map(({ uuid }) => uuid).join('\n')
   }

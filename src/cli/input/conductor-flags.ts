@@ -1,5 +1,5 @@
 /** Options of a conductor on the command line, except board, logbooks and flows. */
-import type { OpenBoardOptions } from '../../board/index.ts'
+import type { OpenBoardOptions, ServedQueues } from '../../board/index.ts'
 import type { MetricsOptions } from '../../conductor/index.ts'
 import { InvalidArgument } from '../../core/errors.ts'
 import type { Duration } from '../../core/time.ts'
@@ -16,10 +16,11 @@ export const CONDUCTOR_FLAGS = {
   '--concurrency <n>': ['how many jobs run at once (default: one for each processor)', count()],
   '--flow-concurrency <n>': ['how many tasks of one flow run at once (default: 16)', count()],
   '--name <name>': 'name on the board, unique among living conductors (default: host:pid)',
-  '--size <size>': [
-    `claims jobs of this size only, one of ${SIZE_CHOICES.join(', ')}; may be repeated`,
-    someOf(SIZE_CHOICES),
+  '--queue <names>': [
+    'claims jobs of these queues only, NAME or NAME*, those of the first before those of the next; NAME=N gives weights in place of the order; may be repeated',
+    queueNames,
   ],
+  '--size <size>': [`deprecated: --queue with one of ${SIZE_CHOICES.join(', ')}`, someOf(SIZE_CHOICES)],
   '--burst': 'stop when nothing is left to claim',
   '--max-jobs <n>': ['stop after n jobs', count()],
   '--max-idle-time <duration>': 'stop after this time without a running job',
@@ -56,12 +57,34 @@ export type ConductorFlagSettings = ReturnType<typeof toConductorSettings>
 
 /** Parses the options before anything is opened. @throws InvalidArgument */
 export function toConductorSettings(flags: ConductorFlags) {
-  const { concurrency, flowConcurrency, name, size, burst, maxJobs, onFailure, failuresOnBoard, health, metrics } =
-    flags
+  const {
+    concurrency,
+    flowConcurrency,
+    name,
+    queue,
+    size,
+    burst,
+    maxJobs,
+    onFailure,
+    failuresOnBoard,
+    health,
+    metrics,
+  } = flags
   if (metrics && health === undefined)
     throw new InvalidArgument('--metrics needs --health [HOST:]PORT, where /metrics is answered')
   const settings = definedOnly({
-    ...{ concurrency, flowConcurrency, name, sizes: size, burst, maxJobs, onFailure, failuresOnBoard, metrics },
+    ...{
+      concurrency,
+      flowConcurrency,
+      name,
+      queues: toServed(queue),
+      sizes: size,
+      burst,
+      maxJobs,
+      onFailure,
+      failuresOnBoard,
+      metrics,
+    },
     health: health === undefined ? undefined : parseAddress(health),
     maxIdleTime: parseDurationFlag(flags.maxIdleTime, '--max-idle-time'),
     takeoverDelay: parseDurationFlag(flags.takeoverDelay, '--takeover-delay'),
@@ -71,6 +94,39 @@ export function toConductorSettings(flags: ConductorFlags) {
     removeTrashAfter: parseDurationFlag(flags.removeTrashAfter, '--remove-trash-after'),
   })
   return { ...settings, drainTimeout: parseDuration(flags.drainTimeout ?? DEFAULT_DRAIN_TIMEOUT, '--drain-timeout') }
+}
+
+/** Parses the queues of a flag that may be repeated, and have several separated by commas. */
+function queueNames() {
+  return (text: string, before: readonly string[] = []): readonly string[] => [
+    ...before,
+    ...text.split(',').map((name) => name.trim()),
+  ]
+}
+
+/** Returns queues in their order, or with weights where names have some, as in `urgent=3`. @throws InvalidArgument for names with and without one */
+export function toServed(names: readonly string[] | undefined): ServedQueues | undefined {
+  if (names === undefined || names.length === 0) return undefined
+  const weighted = names.map((name) => /^(.*)=(.*)$/s.exec(name) ?? undefined)
+  if (weighted.every((match) => match === undefined)) return names
+  const plain = names.find((_, index) => weighted[index] === undefined)
+  if (plain !== undefined)
+    throw new InvalidArgument(
+      `--queue ${plain} needs a weight, as in --queue ${plain}=1, because other queues have one`,
+    )
+  const entries = weighted.map((match) => [match?.[1] ?? '', toWeight(match?.[2] ?? '')] as const)
+  const twice = entries.find(([name], index) => entries.findIndex(([other]) => other === name) !== index)
+  if (twice) throw new InvalidArgument(`--queue names ${twice[0]} twice`)
+  return Object.fromEntries(entries)
+}
+
+/** Returns the queues of the config file as the flag has them: `urgent`, or `urgent=3`. */
+export function toQueueTexts(queues: readonly string[] | Readonly<Record<string, number | string>>): readonly string[] {
+  return Array.isArray(queues) ? queues : Object.entries(queues).map(([name, weight]) => `${name}=${weight}`)
+}
+
+function toWeight(text: string): number {
+  return /^\d+$/.test(text) ? Number(text) : Number.NaN
 }
 
 function parseDurationFlag(text: string | undefined, flag: string): Duration | undefined {

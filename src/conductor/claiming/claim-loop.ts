@@ -8,12 +8,13 @@
  * A board that has the slots for itself is asked once, and answers when a job is there. Boards that share slots are asked for the jobs that
  * can be claimed now, and then watched until there is one: no slot waits for a board that has nothing.
  */
-import type { Claim, JobBoard, Posting } from '../../board/index.ts'
+import type { Claim, JobBoard, Posting, ServedQueues } from '../../board/index.ts'
 import { boardInternals } from '../../board/internal.ts'
 import { type FollowingSignal, followSignals, rejectOnAbort } from '../../core/async/abort.ts'
 import { retry, retryUntilAborted } from '../../core/async/retry.ts'
 import { ShuttingDown, StorageFailure, Timeout } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
+import { defined } from '../../core/options.ts'
 import type { Lane, Slots } from './slots.ts'
 
 const MAX_PAUSE_MS = 30_000
@@ -26,6 +27,8 @@ export interface ClaimLoopOptions {
   /** The lane of the board. */
   readonly lane: Lane
   readonly burst: boolean
+  /** The queues whose jobs it claims; all when absent. */
+  readonly queues: ServedQueues | undefined
   readonly accept: (posting: Posting) => boolean
   /** Returns whether any job may be acceptable; `recheck` is called when it returns true again. */
   readonly hasRoom: () => boolean
@@ -184,9 +187,12 @@ export class ClaimLoop {
     readonly timeout?: number
     readonly signal: AbortSignal
   }): Promise<readonly Claim[] | 'nothing'> {
-    const { board, accept } = this.#options
+    const { board, accept, queues } = this.#options
+    const wanted = { accept, ...defined({ queues }) }
     try {
-      return (await this.#lookWith(options.signal, (signal) => board.claimNext({ ...options, accept, signal }))) ?? []
+      return (
+        (await this.#lookWith(options.signal, (signal) => board.claimNext({ ...options, ...wanted, signal }))) ?? []
+      )
     } catch (error) {
       if (error instanceof Timeout) return 'nothing'
       throw error
@@ -195,9 +201,12 @@ export class ClaimLoop {
 
   /** Waits until a job can be claimed, or the lane is woken. */
   async #waitForJobs(signal: AbortSignal): Promise<void> {
-    const { board, lane, accept } = this.#options
+    const { board, lane, accept, queues } = this.#options
     const waiting = this.#lookWith(signal, (stop) =>
-      Promise.race([boardInternals(board).waitToClaim({ accept, signal: stop }), lane.wake.wait({ signal: stop })]),
+      Promise.race([
+        boardInternals(board).waitToClaim({ accept, ...defined({ queues }), signal: stop }),
+        lane.wake.wait({ signal: stop }),
+      ]),
     )
     // Ends the other wait, too.
     await waiting.finally(() => this.#lookSignal?.abort(RECHECK))

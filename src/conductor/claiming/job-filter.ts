@@ -1,13 +1,12 @@
 /**
  * Decides which jobs a conductor accepts. A rejected job remains for other conductors, and costs no claim:
  *
- * - of a size that the conductor does not serve;
  * - of an unknown flow or version: normal during the roll-out of a new version;
  * - whose former run still executes here: a task that ignores its signal must not run twice at once;
  * - of a flow with isolated tasks, while such tasks wait for a child process, or none can be started;
  * - half done by a dead owner, for `takeoverDelay`: external work that the owner had begun can come to an end.
  */
-import type { JobBoard, Posting, Size } from '../../board/index.ts'
+import type { JobBoard, Posting } from '../../board/index.ts'
 import type { Logger } from '../../core/log.ts'
 import type { AnyFlow } from '../../flow/index.ts'
 import { type KnownFlows, UnknownFlows } from './known-flows.ts'
@@ -17,8 +16,6 @@ export interface JobFilterOptions {
   readonly board: JobBoard
   readonly flows: KnownFlows
   readonly log: Logger
-  /** The accepted sizes; all when absent. */
-  readonly sizes?: readonly Size[] | undefined
   /** Returns whether a job of this flow may be begun, as far as it needs child processes. */
   readonly hasRoomFor: (flow: AnyFlow) => boolean
   /** The delay in milliseconds. */
@@ -43,8 +40,7 @@ export class JobFilter implements Disposable {
   }
 
   accepts(posting: Posting): boolean {
-    const { flows, board, sizes, isRunning } = this.#options
-    if (sizes && !sizes.includes(posting.size)) return false
+    const { flows, board, isRunning } = this.#options
     if (!flows.accepts(posting.details, board)) {
       // A posting without a flow is rejected only on a shared board, as one of TaskFlow's: it needs no report.
       if (posting.details.flow !== undefined) this.#unknownFlows.report(posting)

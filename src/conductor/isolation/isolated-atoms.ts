@@ -267,7 +267,7 @@ function withConsequence(error: OutOfMemory, { onOutOfMemory }: Isolation): OutO
   if (onOutOfMemory === 'retry') return error
   const { message, cause } = error
   if (onOutOfMemory === 'fail') return new OutOfMemory(message, { cause, nonRetryable: true })
-  return new OutOfMemory(message, { cause, nextSize: onOutOfMemory.size })
+  return new OutOfMemory(message, { cause, nextQueue: onOutOfMemory.queue ?? onOutOfMemory.size })
 }
 
 /** Returns the flows that have isolated tasks. */

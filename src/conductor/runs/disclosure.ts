@@ -80,7 +80,7 @@ const IDENTIFIER_PATTERN = /^[\w$.-]{1,100}$/
  * fields.
  */
 function toNamedFailure(
-  { name, code, causes = [], nonRetryable, retryAfter, limitKey, nextSize }: Failure,
+  { name, code, causes = [], nonRetryable, retryAfter, limitKey, nextQueue }: Failure,
   message: string,
 ): Failure {
   return {
@@ -92,7 +92,7 @@ function toNamedFailure(
       nonRetryable,
       retryAfter,
       limitKey,
-      nextSize,
+      nextQueue,
     }),
   }
 }

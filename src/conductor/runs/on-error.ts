@@ -115,10 +115,10 @@ function toHandlerChange(answer: unknown, what: string, now: number): VerdictCha
     throw new InvalidArgument(
       "onError must return 'retry', 'trash', { retryAfter: '10m' }, { retryAt: a Date } or nothing; the job is handled as if it returned nothing",
     )
-  return changeFailure(({ nonRetryable: _, nextSize: __, ...failure }) => ({ ...failure, retryAfter: delay }))
+  return changeFailure(({ nonRetryable: _, nextQueue: __, ...failure }) => ({ ...failure, retryAfter: delay }))
 }
 
-/** Changes only the time: a job that was out of memory still gets a larger size. */
+/** Changes only the time: a job that was out of memory is still moved to another queue. */
 function toRetryChange(answer: unknown, what: string, now: number): VerdictChange {
   if (answer === 'trash') return TRASH
   const delay = toPause(answer, what) ?? toTimeLeft(answer, { what, now })

@@ -14,20 +14,22 @@ export interface IsolateOptions {
   readonly grace?: Duration
   /**
    * The consequence when the child is out of memory. `retry` (the default): the task has failed, and retries decide as after any failure.
-   * `fail`: the retries of the flow are skipped, and the job is trashed. `{ size }`: the retries of the flow are skipped, and the next
-   * attempt of the job has this size, so that a conductor with larger children claims it; a job that already has this size is trashed.
+   * `fail`: the retries of the flow are skipped, and the job is trashed. `{ queue }`: the retries of the flow are skipped, and the job is moved
+   * to this queue, so that a conductor with larger children claims it; a job that is in this queue already is trashed.
    */
   readonly onOutOfMemory?: OnOutOfMemory
 }
 
 /** The consequence when the child of a task is out of memory: see {@link IsolateOptions.onOutOfMemory}. */
-export type OnOutOfMemory = 'retry' | 'fail' | { readonly size: 'small' | 'medium' | 'large' }
+export type OnOutOfMemory =
+  | 'retry'
+  | 'fail'
+  | { readonly queue: string; readonly size?: never }
+  /** @deprecated The queue with this name. */
+  | { readonly size: 'small' | 'medium' | 'large'; readonly queue?: never }
 
 /** Whether, and with which limits, tasks run in child processes. */
 export type Isolate = boolean | IsolateOptions
-
-/** The sizes of jobs, as boards know them. */
-const SIZES: readonly unknown[] = ['small', 'medium', 'large'] satisfies Extract<OnOutOfMemory, object>['size'][]
 
 const KNOWN_OPTIONS: KnownOptions<IsolateOptions> = { memory: true, fresh: true, grace: true, onOutOfMemory: true }
 
@@ -45,11 +47,11 @@ export function assertIsolate(isolate: unknown, what: string): void {
 
 function assertOnOutOfMemory(choice: unknown, what: string): void {
   if (choice === undefined || choice === 'retry' || choice === 'fail') return
-  const { size, ...others }: { readonly size?: unknown } = Object(choice)
-  if (typeof choice === 'object' && SIZES.includes(size) && Object.keys(others).length === 0) return
-  throw new InvalidArgument(
-    `${what}: isolate.onOutOfMemory must be 'retry', 'fail', or { size: 'small' | 'medium' | 'large' }`,
-  )
+  const { queue, size, ...others }: { readonly queue?: unknown; readonly size?: unknown } = Object(choice)
+  const isOne = (queue === undefined) !== (size === undefined) && Object.keys(others).length === 0
+  const name = queue ?? size
+  if (typeof choice === 'object' && isOne && typeof name === 'string' && name !== '') return
+  throw new InvalidArgument(`${what}: isolate.onOutOfMemory must be 'retry', 'fail', or { queue: NAME }`)
 }
 
 /** The limits of a task that runs in a child process. */

@@ -68,6 +68,9 @@ export interface PostingDefaults<S = AnyStore> {
   /** The fate of a job whose owner dies: another attempt, or a failure. */
   readonly onOwnerLost?: 'retry' | 'fail'
   readonly priority?: 'VERY_HIGH' | 'HIGH' | 'NORMAL' | 'LOW' | 'VERY_LOW'
+  /** The queue of the jobs. */
+  readonly queue?: string
+  /** @deprecated The queue with this name. */
   readonly size?: 'small' | 'medium' | 'large'
 }
 
@@ -86,6 +89,7 @@ const KNOWN_DEFAULTS: KnownOptions<PostingDefaults> = {
   deadline: true,
   onOwnerLost: true,
   priority: true,
+  queue: true,
   size: true,
 }
 

@@ -16,6 +16,7 @@ import {
   jobActionBody,
   limitActionBody,
   postBody,
+  queueActionBody,
   scheduleActionBody,
 } from '../wire/actions.ts'
 import { type Change, carryOut } from './audit.ts'
@@ -98,6 +99,21 @@ export const ACTIONS: readonly Route[] = [
       },
     }),
   ),
+  defineRoute({
+    ...{ method: 'POST', path: '/boards/:board/queues', summary: 'Pause or resume a queue' },
+    ...{ body: queueActionBody, answer: done },
+    handle: async (call) => {
+      const viewed = boardOf(call)
+      const { queue, action } = call.body
+      const change: Change = { action: `queue.${action}`, what: `queue ${queue}`, reason: call.body.reason }
+      return carryOut(call, viewed, change, async () => {
+        const reason = call.body.reason?.trim() || undefined
+        if (action === 'pause') await viewed.board.pause({ queue, reason, by: call.access.who })
+        else await viewed.board.resume({ queue })
+        return { ok: true }
+      })
+    },
+  }),
   defineRoute({
     ...{ method: 'POST', path: '/boards/:board/schedules', summary: 'Pause, resume, trigger or remove a schedule' },
     ...{ body: scheduleActionBody, answer: done },

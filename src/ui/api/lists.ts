@@ -14,6 +14,7 @@ import {
   readFlows,
   readLimits,
   readLogbooks,
+  readQueues,
   readResources,
   readSchedules,
 } from '../boards/lists.ts'
@@ -26,6 +27,7 @@ import {
   flowList,
   limitList,
   logbookPage,
+  queueList,
   resourceList,
   scheduleList,
 } from '../wire/board.ts'
@@ -60,6 +62,11 @@ export const LISTS: readonly Route[] = [
     ...{ method: 'GET', path: '/boards/:board/flows', summary: 'The flows that conductors have, or have had' },
     answer: flowList,
     handle: async (call) => ({ flows: await readFlows(boardOf(call), { waitMs: waitOf(call) }) }),
+  }),
+  defineRoute({
+    ...{ method: 'GET', path: '/boards/:board/queues', summary: 'The queues that have jobs or are paused' },
+    answer: queueList,
+    handle: async (call) => readQueues(boardOf(call), { waitMs: waitOf(call) }),
   }),
   defineRoute({
     ...{ method: 'GET', path: '/boards/:board/schedules', summary: 'The schedules', answer: scheduleList },

@@ -1,5 +1,12 @@
 /** Reads the lists other than jobs: flows, schedules, limits, resources, batches, conductors, logbooks. */
-import type { BatchView, EndedJob, LimitView, ScheduleFiring, ScheduleView } from '../../board/index.ts'
+import {
+  type BatchView,
+  DEFAULT_QUEUE,
+  type EndedJob,
+  type LimitView,
+  type ScheduleFiring,
+  type ScheduleView,
+} from '../../board/index.ts'
 import type { ListedJob } from '../../board/internal.ts'
 import { boardInternals } from '../../board/internal.ts'
 import { Turns } from '../../core/async/turns.ts'
@@ -14,6 +21,7 @@ import {
   conductorViews,
   currentRun,
   describeDeclaration,
+  doesServe,
   hasFlow,
   limitView,
   readBatchView,
@@ -25,6 +33,7 @@ import type {
   WireConductor,
   WireFlow,
   WireLimit,
+  WireQueue,
   WireResource,
   WireSchedule,
 } from '../wire/board.ts'
@@ -73,6 +82,51 @@ export async function readFlows(viewed: ViewedBoard, { waitMs }: LookOptions): P
       ...(endedByFlow ? outcomesOf(endedByFlow.get(name) ?? []) : {}),
     }
   })
+}
+
+/** Reads the queues that have jobs or are paused, by name, with the conductors that serve them. @throws NotConnected */
+export async function readQueues(
+  viewed: ViewedBoard,
+  { waitMs }: LookOptions,
+): Promise<{ readonly queues: Unencoded<WireQueue>[]; readonly more: boolean }> {
+  await viewed.touch()
+  const { board } = viewed
+  const [pauses, entities, now] = await Promise.all([
+    board.pausedQueues(),
+    viewed.conductors(),
+    boardInternals(board).readClock(),
+  ])
+  const queues = new Map<string, QueueCounts>(pauses.map(({ queue }) => [queue, newQueueCounts()]))
+  const accept = (listed: ListedJob) => {
+    const queue = listed.posting.queue ?? DEFAULT_QUEUE
+    const counts = queues.get(queue) ?? newQueueCounts()
+    queues.set(queue, counts)
+    const state = stateOf(listed, now)
+    counts[state === 'RUNNING' ? 'running' : state === 'DELAYED' ? 'delayed' : 'waiting'] += 1
+    const { uuid, name, postedAt } = listed.job
+    const isOlder = postedAt && (!counts.oldestWaiting || postedAt < counts.oldestWaiting.postedAt)
+    if (state === 'WAITING' && isOlder) counts.oldestWaiting = { uuid, name, postedAt }
+    return false
+  }
+  const page = await boardInternals(board).jobPage({ limit: 1, most: SCAN_JOBS, timeMs: SCAN_MS, accept, waitMs })
+  const conductors = entities.map(conductorView)
+  const rows = [...queues].map(([queue, counts]) => {
+    const { queue: _, ...paused } = pauses.find((pause) => pause.queue === queue) ?? { queue }
+    const serving = conductors.filter((conductor) => doesServe(conductor, queue)).map(({ name }) => name)
+    return { queue, ...counts, conductors: serving, ...defined({ paused: 'by' in paused ? paused : undefined }) }
+  })
+  return { queues: rows.sort((a, b) => (a.queue < b.queue ? -1 : 1)), more: page.next !== undefined }
+}
+
+interface QueueCounts {
+  waiting: number
+  delayed: number
+  running: number
+  oldestWaiting?: { readonly uuid: string; readonly name: string; readonly postedAt: Date }
+}
+
+function newQueueCounts(): QueueCounts {
+  return { waiting: 0, delayed: 0, running: 0 }
 }
 
 /** Groups items by keys, in one pass, because there may be a thousand flows and a thousand conductors. An item may have several keys. */

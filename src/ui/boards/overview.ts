@@ -1,5 +1,5 @@
 /** Computes the overview of a board: the numbers of jobs by state, why they wait, and warnings. */
-import type { ScheduleView, TrashedJob } from '../../board/index.ts'
+import { DEFAULT_QUEUE, type ScheduleView, type TrashedJob } from '../../board/index.ts'
 import { boardInternals, isCancellation, isKnownToAny, type ListedJob, toFlowReference } from '../../board/internal.ts'
 import { UnsupportedCapability } from '../../core/errors.ts'
 import { defined } from '../../core/options.ts'
@@ -25,6 +25,8 @@ import { toWarnings } from './warnings.ts'
 
 const MAX_FAILURES = 5
 const MAX_SCHEDULES = 5
+/** The most flows, and queues, that are listed. */
+const MAX_ROWS = 100
 /** The most open jobs whose reasons are computed. */
 const MAX_REASONS = 2_000
 const DAY_MS = 86_400_000
@@ -73,6 +75,7 @@ async function computeOverview(viewed: ViewedBoard, { redaction, waitMs }: Overv
       trashed,
     },
     byPriority: counter.byPriority(),
+    byQueue: counter.byQueue(),
     byFlow: counter.byFlow(),
     oldestWaiting: counter.oldestWaiting(),
     waitingFor: counter.reasons(),
@@ -106,6 +109,7 @@ class JobCounter {
   readonly #context: ListContext
   readonly #byPriority = new Map<string, Counts>()
   readonly #byFlow = new Map<string, Counts>()
+  readonly #byQueue = new Map<string, Counts>()
   readonly #reasons = new Map<string, { first: ListedJob; jobs: number }>()
   readonly #running: ListedJob[] = []
   /** The jobs that wait after several attempts. */
@@ -133,6 +137,7 @@ class JobCounter {
     increase(this.#byPriority, posting.priority, kind)
     const { flow }: { flow?: unknown } = posting.details
     if (typeof flow === 'string') increase(this.#byFlow, flow, kind)
+    increase(this.#byQueue, posting.queue ?? DEFAULT_QUEUE, kind)
     if (claimed) this.#running.push(listed)
     else {
       if (state === 'WAITING' && isPostedBefore(listed, this.#oldest)) this.#oldest = listed
@@ -155,8 +160,12 @@ class JobCounter {
 
   byFlow(): Overview['byFlow'] {
     const flows = [...this.#byFlow].map(([flow, counts]) => ({ flow, ...counts }))
-    const sizeOf = ({ waiting, delayed, running, trashed }: Counts) => waiting + delayed + running + trashed
-    return flows.sort((a, b) => sizeOf(b) - sizeOf(a)).slice(0, 100)
+    return flows.sort((a, b) => countAll(b) - countAll(a)).slice(0, MAX_ROWS)
+  }
+
+  byQueue(): Overview['byQueue'] {
+    const queues = [...this.#byQueue].sort(([, a], [, b]) => countAll(b) - countAll(a)).slice(0, MAX_ROWS)
+    return queues.map(([queue, { waiting, delayed, running }]) => ({ queue, waiting, delayed, running }))
   }
 
   oldestWaiting(): Overview['oldestWaiting'] {
@@ -213,6 +222,10 @@ class JobCounter {
       if (reason.kind === 'delay' && listed.dueAt < known.first.dueAt) known.first = listed
     }
   }
+}
+
+function countAll({ waiting, delayed, running, trashed }: Counts): number {
+  return waiting + delayed + running + trashed
 }
 
 function increase(map: Map<string, Counts>, key: string, kind: keyof Counts): void {

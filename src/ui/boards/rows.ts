@@ -1,5 +1,12 @@
 /** Converts jobs to rows of lists, and to what a search reads of them: jobs on the board, in the trash, and in the history. */
-import type { Attempt, EndedJob, Job, TrashedJob, WaitingFor } from '../../board/index.ts'
+import {
+  type Attempt,
+  DEFAULT_QUEUE,
+  type EndedJob,
+  type Job,
+  type TrashedJob,
+  type WaitingFor,
+} from '../../board/index.ts'
 import { countFailures, type ListedJob } from '../../board/internal.ts'
 import type { Redactor } from '../../core/redaction.ts'
 import { toDate } from '../../core/time.ts'
@@ -50,10 +57,10 @@ export function toOpenRow(posting: OpenPosting, { run, waits, ...known }: OpenJo
 
 /** Returns the row of a job in the trash. */
 export function toTrashRow(trashed: TrashedJob): JobRow {
-  const { uuid, name, key, batch, who, at, reason, priority, size, runs } = trashed
+  const { uuid, name, key, batch, who, at, reason, priority, queue, runs } = trashed
   const { flow, version, schedule } = workView(trashed)
   return {
-    ...{ uuid, name, state: 'TRASHED', cancelRequested: false, priority, size, runs, key, batch },
+    ...{ uuid, name, state: 'TRASHED', cancelRequested: false, priority, queue, runs, key, batch },
     ...{ flow, version, schedule: schedule?.id, owner: who, endedAt: at, reason: cut(reason) },
   }
 }
@@ -78,11 +85,11 @@ function cut(text: string): string {
 /** Returns what a search reads of a job on the board. Redacted values cannot be found: otherwise they could be guessed piece by piece. */
 export function searchedJob(listed: ListedJob, redaction: Redactor): Searched {
   const { posting, claimed } = listed
-  const { uuid, name, key, batch, priority, size, runs, attempts, details, resources } = posting
+  const { uuid, name, key, batch, priority, queue = DEFAULT_QUEUE, runs, attempts, details, resources } = posting
   const { flow, version, schedule }: Record<string, unknown> = details
   const hide = hiding(redaction)
   return {
-    ...{ uuid, name: redaction.text(name), key: hide(key), batch, priority, size, runs },
+    ...{ uuid, name: redaction.text(name), key: hide(key), batch, priority, queue, runs },
     ...{ flow: hide(flow), version: hide(version), schedule: hide(Object(schedule).id) },
     owner: hide(claimed ? currentRun(posting)?.who : undefined),
     resources: [...(resources?.exclusive ?? []), ...(resources?.shared ?? [])].map((text) => redaction.text(text)),
@@ -103,12 +110,12 @@ export function searchedJob(listed: ListedJob, redaction: Redactor): Searched {
 
 /** Returns what a search reads of a job in the trash. */
 export function searchedTrash(trashed: TrashedJob, redaction: Redactor): Searched {
-  const { uuid, name, key, batch, priority, size, who, runs, reason, failure, resources } = trashed
+  const { uuid, name, key, batch, priority, queue, who, runs, reason, failure, resources } = trashed
   const { details } = trashed
   const { flow, version, schedule }: Record<string, unknown> = details
   const hide = hiding(redaction)
   return {
-    ...{ uuid, name: redaction.text(name), key: hide(key), batch, priority, size, runs, owner: hide(who) },
+    ...{ uuid, name: redaction.text(name), key: hide(key), batch, priority, queue, runs, owner: hide(who) },
     ...{ flow: hide(flow), version: hide(version), schedule: hide(Object(schedule).id) },
     resources: [...(resources.exclusive ?? []), ...(resources.shared ?? [])].map((text) => redaction.text(text)),
     get store() {

@@ -13,7 +13,7 @@ export interface Searched {
   readonly schedule?: string | undefined
   readonly batch?: string | undefined
   readonly priority?: string | undefined
-  readonly size?: string | undefined
+  readonly queue?: string | undefined
   readonly runs: number
   readonly resources?: readonly string[]
   readonly limits?: readonly string[]

@@ -13,7 +13,7 @@ import { shortenText, suggestion } from '../../core/texts.ts'
 /** The fields that a search may name. */
 export const FIELDS = [
   ...(['name', 'flow', 'version', 'state', 'key', 'resource', 'limit', 'owner', 'schedule', 'batch'] as const),
-  ...(['priority', 'size', 'attempts', 'reason', 'group', 'uuid'] as const),
+  ...(['priority', 'queue', 'attempts', 'reason', 'group', 'uuid'] as const),
 ] as const
 export type Field = (typeof FIELDS)[number]
 

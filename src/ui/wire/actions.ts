@@ -53,6 +53,8 @@ export const scheduleActionBody = z.object({
   reason,
 })
 
+export const queueActionBody = z.object({ queue: z.string(), action: z.enum(['pause', 'resume']), reason })
+
 export const limitActionBody = z.discriminatedUnion('action', [
   z.object({
     action: z.literal('set'),

@@ -16,6 +16,10 @@ export const overview = z.object({
   byPriority: z.array(
     z.object({ priority: z.string(), waiting: z.number().int(), delayed: z.number().int(), running: z.number().int() }),
   ),
+  /** The queues that have jobs, those with the most jobs first; at most 100. */
+  byQueue: z.array(
+    z.object({ queue: z.string(), waiting: z.number().int(), delayed: z.number().int(), running: z.number().int() }),
+  ),
   /** The jobs of each flow; `trashed` counts the newest 1,000 of the trash, as far as they are of the last 24 hours. */
   byFlow: z.array(
     z.object({
@@ -72,6 +76,24 @@ export const overview = z.object({
   ),
 })
 export type WireOverview = z.infer<typeof overview>
+
+export const queueRow = z.object({
+  queue: z.string(),
+  waiting: z.number().int(),
+  delayed: z.number().int(),
+  running: z.number().int(),
+  /** The due job that has waited longest. */
+  oldestWaiting: z.object({ uuid: z.string(), name: z.string(), postedAt: time }).optional(),
+  paused: z.object({ since: time, by: z.string(), reason: z.string().optional() }).optional(),
+  /** The names of the conductors that serve it. */
+  conductors: z.array(z.string()),
+})
+export const queueList = z.object({
+  queues: z.array(queueRow),
+  /** Whether the board has more jobs than were counted. */
+  more: z.boolean(),
+})
+export type WireQueue = z.infer<typeof queueRow>
 
 export const flowRow = z.object({
   name: z.string(),
@@ -195,7 +217,7 @@ export const conductorRow = z.object({
   state: z.string().optional(),
   running: z.number().optional(),
   concurrency: z.number().optional(),
-  sizes: z.array(z.string()).optional(),
+  queues: z.union([z.array(z.string()), z.record(z.string(), z.number())]).optional(),
   flows: z.array(z.string()).optional(),
   versions: z.record(z.string(), z.array(z.string())).optional(),
   /** The jobs that it has given back or lost, and whose tasks still keep slots. */

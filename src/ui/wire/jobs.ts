@@ -28,7 +28,7 @@ export const jobRow = z.object({
   owner: z.string().optional(),
   /** Absent where only the history or a logbook knows the job: they do not keep it. */
   priority: z.string().optional(),
-  size: z.string().optional(),
+  queue: z.string().optional(),
   runs: z.number().int(),
   /** The number of runs that have failed; runs that ended by the death of their owner are not counted. At `maxAttempts` it goes to the trash. */
   failed: z.number().int().optional(),

@@ -18,6 +18,8 @@ export const NEEDS: Readonly<Record<string, Level>> = {
   'limit.stop': 'operate',
   'limit.pushBack': 'operate',
   'limit.resume': 'operate',
+  'queue.pause': 'operate',
+  'queue.resume': 'operate',
   'board.pause': 'admin',
   'board.resume': 'admin',
   'limit.set': 'admin',

@@ -13,10 +13,10 @@ describe('a job is posted as its flow says', () => {
     await using board = await openBoard('memory:')
     const backOff = { first: '1h', jitter: 'none' } as const
     const job = await board.post(
-      flowWith({ maxAttempts: 7, backOff, deadline: '2h', size: 'large', priority: 'LOW' }),
+      flowWith({ maxAttempts: 7, backOff, deadline: '2h', queue: 'large', priority: 'LOW' }),
       {},
     )
-    expect(job).toMatchObject({ maxAttempts: 7, deadline: 7_200_000, size: 'large', priority: 'LOW' })
+    expect(job).toMatchObject({ maxAttempts: 7, deadline: 7_200_000, queue: 'large', priority: 'LOW' })
     await using claim = await board.claim(job)
     const before = Date.now()
     await claim.perform(() => {
@@ -48,8 +48,8 @@ describe('a job is posted as its flow says', () => {
 
   test('unless post says otherwise', async () => {
     await using board = await openBoard('memory:')
-    const flow = flowWith({ maxAttempts: 7, size: 'large' })
-    expect(await board.post(flow, {}, { maxAttempts: 1 })).toMatchObject({ maxAttempts: 1, size: 'large' })
+    const flow = flowWith({ maxAttempts: 7, queue: 'large' })
+    expect(await board.post(flow, {}, { maxAttempts: 1 })).toMatchObject({ maxAttempts: 1, queue: 'large' })
   })
 
   test('and as usual where only the name is known', async () => {

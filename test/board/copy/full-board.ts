@@ -2,7 +2,7 @@
 import type { StoredJob } from '../../../src/board/contract/index.ts'
 import { type JobBoard, schedule } from '../../../src/board/index.ts'
 import type { BoardSide } from '../../../src/board/internal.ts'
-import { parseReference } from '../../../src/core/job-reference.ts'
+import { parseReference } from '../../../src/core/job-names.ts'
 
 /** Fills a board with everything that one can have, and pauses it. */
 export async function fill(board: JobBoard): Promise<void> {

@@ -33,7 +33,7 @@ test('a list of limits looks up each key once, and does not compare it with ever
   async function* unclaimed(): AsyncGenerator<UnclaimedJob> {
     for (let n = 0; n < JOBS; n += 1) {
       const keys = Array.from({ length: KEYS }, (_, k) => ({ key: `limit-${(n + k) % LIMITS}/${n}`, cost: 1 }))
-      yield { limits: keys, delayedUntil: undefined }
+      yield { limits: keys, queue: 'default', delayedUntil: undefined }
     }
   }
   const memory = new MemoryBackend({ uri: 'memory:', space: memorySpace('pattern-map') })

@@ -8,14 +8,20 @@ async function* jobsOf(
 ): AsyncGenerator<UnclaimedJob> {
   for (const key of keys) {
     onRead?.()
-    yield { limits: [{ key, cost: 1 }], delayedUntil }
+    yield { limits: [{ key, cost: 1 }], queue: 'default', delayedUntil }
   }
 }
 
 test('jobs are counted by key, without those whose delay is not over', async () => {
-  expect((await countWaiting(jobsOf(['a', 'b', 'a']), { now: 10 })).byKey).toEqual(new Map([['a', 2]]).set('b', 1))
+  expect((await countWaiting(jobsOf(['a', 'b', 'a']), { now: 10 })).byKey).toEqual(
+    new Map([
+      ['a', 2],
+      ['b', 1],
+      ['queue/default', 3],
+    ]),
+  )
   expect((await countWaiting(jobsOf(['a'], { delayedUntil: new Date(11) }), { now: 10 })).byKey.size).toBe(0)
-  expect((await countWaiting(jobsOf(['a'], { delayedUntil: new Date(10) }), { now: 10 })).byKey.size).toBe(1)
+  expect((await countWaiting(jobsOf(['a'], { delayedUntil: new Date(10) }), { now: 10 })).byKey.get('a')).toBe(1)
 })
 
 test('at most as many jobs are read as may be counted, and the count says that there are more', async () => {
@@ -24,7 +30,7 @@ test('at most as many jobs are read as may be counted, and the count says that t
     read += 1
   }
   const counted = await countWaiting(jobsOf(Array(100).fill('a'), { onRead }), { now: 0, most: 5 })
-  expect(counted).toEqual({ byKey: new Map([['a', 5]]), isPartial: true })
+  expect(counted).toEqual({ byKey: new Map([['a', 5]]).set('queue/default', 5), isPartial: true })
   expect(read).toBe(6)
   expect((await countWaiting(jobsOf(Array(5).fill('a')), { now: 0, most: 5 })).isPartial).toBe(false)
 })

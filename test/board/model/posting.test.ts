@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { Packr } from 'msgpackr'
 import { describe, expect } from 'vitest'
-import { decodePosting, encodePosting, makePosting } from '../../../src/board/model/posting.ts'
+import { decodePosting, encodeLife, encodePosting, makePosting, moveTo } from '../../../src/board/model/posting.ts'
+import { queueOf } from '../../../src/board/model/queues.ts'
 import { encode } from '../../../src/core/codec.ts'
 import { InvalidPosting, PayloadTooLarge } from '../../../src/core/errors.ts'
 import { usual as test, variant } from '../../variant.ts'
@@ -78,7 +79,19 @@ describe('decoding', () => {
 
   variant('nor for a record whose fields are anything', () => {
     const packr = new Packr({ useRecords: false, moreTypes: true, largeBigIntToString: true })
-    const fields = ['uuid', 'name', 'details', 'book', 'priority', 'size', 'maxAttempts', 'format', 'runs', 'attempts']
+    const fields = [
+      'uuid',
+      'name',
+      'details',
+      'book',
+      'priority',
+      'queue',
+      'size',
+      'maxAttempts',
+      'format',
+      'runs',
+      'attempts',
+    ]
     const changed = fc.tuple(fc.constantFrom(...fields), anything)
     fc.assert(
       fc.property(fc.array(changed, { minLength: 1, maxLength: 3 }), (changes) => {
@@ -106,6 +119,8 @@ describe('decoding', () => {
     ['priority', 2n ** 60n],
     ['priority', 'URGENT'],
     ['size', 'huge'],
+    ['queue', 'a*'],
+    ['queue', 7],
     ['format', 99],
     ['format', { toString: 1 }],
     ['format', -1],
@@ -117,6 +132,22 @@ describe('decoding', () => {
   ])('refuses %s: %s', (field, value) => {
     expect(() => decodePosting(encode({ ...posting, [field]: value }, 'msgpack'), 'msgpack')).toThrow(InvalidPosting)
   })
+
+  test.each([
+    ['small', 'small'],
+    ['medium', undefined],
+    ['large', 'large'],
+  ])(
+    'reads the size %s of a former release as queue %s, also where a claim of it has written the life',
+    (size, queue) => {
+      const stored = encode({ ...posting, format: 1, size }, 'msgpack')
+      expect(decodePosting(stored, 'msgpack').queue).toBe(queue)
+      const life = encode({ runs: 1, attempts: [], size: 'large' }, 'msgpack')
+      expect(decodePosting(stored, 'msgpack', life).queue).toBe('large')
+      const moved = encodeLife(moveTo(decodePosting(stored, 'msgpack'), 'default'), 'msgpack')
+      expect(queueOf(decodePosting(stored, 'msgpack', moved))).toBe('default')
+    },
+  )
 
   test('reads what TaskFlow writes, and keeps what neither knows', () => {
     const theirs = {
@@ -131,7 +162,6 @@ describe('decoding', () => {
     expect(read).toEqual({
       ...theirs,
       priority: 'HIGH',
-      size: 'medium',
       format: 1,
       runs: 0,
       attempts: [],

@@ -21,7 +21,7 @@ async function setup(
   const next = planNext('s', all, { rule, cursor: START })
   const record: ScheduleRecord = {
     ...{ spec, policies: all, createdAt: START, cursor: START, counts: NO_COUNTS, failuresInRow: 0, recent: [] },
-    job: { name: 'report', details: { flow: 'report' }, priority: 'NORMAL', size: 'medium', maxAttempts: 3 },
+    job: { name: 'report', details: { flow: 'report' }, priority: 'NORMAL', maxAttempts: 3 },
     ...(next ? { next } : {}),
   }
   return { record, rule }

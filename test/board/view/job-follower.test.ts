@@ -21,7 +21,6 @@ function stored(n: number, revision = 1): StoredJob {
   const posting: StoredJob['posting'] = {
     ...{ uuid, name: `job${n}`, maxAttempts: 3, format: 1, runs: 0, attempts: [], details: {} },
     priority: 'NORMAL',
-    size: 'medium',
   }
   return { id: `job${n}`, order: BigInt(n), revision, postedAt: 0, writtenAt: 0, bytes: 10, posting }
 }

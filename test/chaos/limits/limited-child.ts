@@ -13,7 +13,7 @@ import type { Claim } from '../../../src/board/index.ts'
 import { boardInternals } from '../../../src/board/internal.ts'
 import { retry } from '../../../src/core/async/retry.ts'
 import { NotConnected } from '../../../src/core/errors.ts'
-import { parseReference } from '../../../src/core/job-reference.ts'
+import { parseReference } from '../../../src/core/job-names.ts'
 import { parseUri } from '../../../src/core/uri.ts'
 
 /** A process that was stopped, or had no processor for some time, has lost its connection: it connects again. */

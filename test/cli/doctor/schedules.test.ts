@@ -88,10 +88,10 @@ test('different time-zone data and unreadable schedules are reported', async () 
   await register(board, 'd', { flows: ['report'], timeZones: '2026a' })
   const found = await boardInternals(board).records.of(SCHEDULES).get('a')
   if (!found || 'error' in found) throw new Error('the schedule cannot be read')
-  const newer = boardInternals(board).records.of({ ...SCHEDULES, format: 3, formatOf: () => 3 })
+  const newer = boardInternals(board).records.of({ ...SCHEDULES, format: 4, formatOf: () => 4 })
   await newer.write([{ id: 'b', revision: undefined, value: found.value }])
   expect(await examineSchedules(board)).toMatchObject([
     { about: 'time zones', text: 'conductors have different time-zone data: 2025b, 2026a' },
-    { severity: 'error', text: expect.stringContaining('schedule b has format 3') },
+    { severity: 'error', text: expect.stringContaining('schedule b has format 4') },
   ])
 })

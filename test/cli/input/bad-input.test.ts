@@ -40,7 +40,12 @@ describe('wrong usage: exit code 2', () => {
       'Expected 1 argument but got 2; give the inputs with --store; see jobboard post --help',
     ],
     [['jobs', '--priority', 'urgent'], '--priority must be one of VERY_HIGH, HIGH, NORMAL, LOW, VERY_LOW'],
-    [['jobs', '--size', 'huge'], '--size must be one of small, medium, large'],
+    [['post', 'hello', '--size', 'huge'], '--size must be one of small, medium, large'],
+    [['post', 'hello', '--queue', 'a,b'], 'queue "a,b" must not contain *, commas, ='],
+    [
+      ['conductor', '--flows', 'flows.js', '--queue', 'urgent=0'],
+      'the weight of queue "urgent" must be a whole number',
+    ],
     [['jobs', '--timeout', 'soon'], '--timeout: "soon" is not a duration; write milliseconds or a number with ms, s'],
     [['jobs', '--board', 'nonsense'], 'board nonsense: there is no jobboard.yaml here or above'],
     [['jobs', '--board', 'non sense'], 'board: "non sense" is not a URI; write zookeeper://127.0.0.1:2181/demo'],

@@ -41,7 +41,6 @@ test('jobs --json, post --json and show --json', async () => {
     flow: 'hello',
     version: '2.1',
     priority: 'NORMAL',
-    size: 'medium',
     runs: 0,
     maxAttempts: 3,
     postedAt: INSTANT,
@@ -216,7 +215,7 @@ test('trash list --json, and show --json of what is in the trash or done', async
 })
 
 test('filters, and the order of priorities', async () => {
-  for (const args of [['low', '--priority', 'LOW', '--size', 'small'], ['high', '--priority', 'HIGH'], ['plain']]) {
+  for (const args of [['low', '--priority', 'LOW', '--queue', 'bulk'], ['high', '--priority', 'HIGH'], ['plain']]) {
     await place.jobboard(['post', ...args])
   }
   const names = async (...args: string[]) => {
@@ -225,7 +224,7 @@ test('filters, and the order of priorities', async () => {
   }
   expect(await names()).toEqual(['high', 'plain', 'low'])
   expect(await names('--priority', 'low')).toEqual(['low'])
-  expect(await names('--size', 'medium')).toEqual(['high', 'plain'])
+  expect(await names('--queue', 'default')).toEqual(['high', 'plain'])
   expect(await names('--name', 'plain', '--unclaimed')).toEqual(['plain'])
   await using board = await openBoard(place.board, { who: 'owner one' })
   for await (const job of board.jobs({ name: 'plain' })) await board.claim(job)

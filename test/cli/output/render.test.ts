@@ -18,7 +18,6 @@ const JOB: JobView = {
   state: 'CLAIMED',
   owner: 'worker-17.example.org:4711',
   priority: 'NORMAL',
-  size: 'medium',
   runs: 2,
   maxAttempts: 3,
   postedAt: new Date('2026-01-01T21:00:00Z'),

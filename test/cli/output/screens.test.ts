@@ -47,7 +47,7 @@ const JOBS: readonly JobView[] = [
     state: 'CLAIMED',
     owner: 'worker-17.example.org:4711',
     priority: 'HIGH',
-    size: 'large',
+    queue: 'large',
     runs: 2,
     maxAttempts: 3,
     postedAt: at(0),
@@ -59,7 +59,6 @@ const JOBS: readonly JobView[] = [
     name: '世界地図',
     state: 'UNCLAIMED',
     priority: 'NORMAL',
-    size: 'medium',
     runs: 0,
     maxAttempts: 3,
     postedAt: at(89),
@@ -150,6 +149,7 @@ const INFO: InfoView = {
   board: 'zookeeper://127.0.0.1:2181/demo',
   state: 'connected',
   paused: false,
+  queues: [{ queue: 'default', unclaimed: 1_250, claimed: 12 }],
   jobs: {
     unclaimed: 1_250,
     claimed: 12,
@@ -237,7 +237,7 @@ const CONFIG = [
     value: 'postgres://***@db.example.org/jobs?board=orders',
     origin: 'jobboard.yaml:12 (deployment production)',
   },
-  { key: 'conductor.size', value: ['small', 'medium'], origin: 'jobboard.yaml:7' },
+  { key: 'conductor.queues', value: ['small', 'medium'], origin: 'jobboard.yaml:7' },
   { key: 'conductor.release', value: '2026-11\u001b[31m', origin: 'JOBBOARD_RELEASE' },
   { key: 'timeout', value: '10s', origin: 'default' },
 ]

@@ -27,4 +27,4 @@ const hungry = (onOutOfMemory: OnOutOfMemory) => {
 
 export const retried = hungry('retry')
 export const failed = hungry('fail')
-export const enlarged = hungry({ size: 'large' })
+export const enlarged = hungry({ queue: 'large' })

@@ -25,29 +25,30 @@ test.each([
   for await (const { failure } of board.trashed()) expect(JSON.stringify(failure)).toContain('JOBBOARD_OUT_OF_MEMORY')
 })
 
-test('with a size, another conductor with larger children does the job', async () => {
+test('with a queue, another conductor with larger children does the job', async () => {
   await using board = await openBoard('memory:')
   const shared = { board, persistence: 'memory:', flows: [flows.enlarged] }
-  await using _small = await startConductor({ ...shared, name: 'small', sizes: ['medium'], pool: SMALL })
-  await using _large = await startConductor({ ...shared, name: 'large', sizes: ['large'], pool: LARGE })
+  await using _small = await startConductor({ ...shared, name: 'small', queues: ['default'], pool: SMALL })
+  await using _large = await startConductor({ ...shared, name: 'large', queues: ['large'], pool: LARGE })
   const job = await board.post(flows.enlarged, {}, { backOff: { first: 0 } })
   expect(await job.wait()).toBe('COMPLETE')
-  expect(job.size).toBe('large')
+  expect(job.queue).toBe('large')
   expect(job.attempts[0]).toMatchObject({ ended: 'failed', reason: expect.stringContaining('OutOfMemory: child 1') })
 })
 
-test('with a size that the job has already, the job is trashed', async () => {
+test('in the queue to which it would be moved, the job is trashed', async () => {
   await using board = await openBoard('memory:')
   await using _small = await startConductor({ board, persistence: 'memory:', flows: [flows.enlarged], pool: SMALL })
-  const job = await board.post(flows.enlarged, {}, { size: 'large', maxAttempts: 9 })
+  const job = await board.post(flows.enlarged, {}, { queue: 'large', maxAttempts: 9 })
   expect(await job.wait()).toBe('TRASHED')
   expect(job.attempts).toHaveLength(1)
 })
 
-test.each(['never', { size: 'huge' }, { size: 'large', more: 1 }, 5])('onOutOfMemory %j is refused', (choice) => {
-  const make = () => task('t', { execute: () => 1, isolate: { onOutOfMemory: choice as 'fail' } })
-  expect(make).toThrow(InvalidArgument)
-  expect(make).toThrow(
-    "task t: isolate.onOutOfMemory must be 'retry', 'fail', or { size: 'small' | 'medium' | 'large' }",
-  )
-})
+test.each(['never', { queue: '' }, { size: 'large', queue: 'large' }, { queue: 'large', more: 1 }, 5])(
+  'onOutOfMemory %j is refused',
+  (choice) => {
+    const make = () => task('t', { execute: () => 1, isolate: { onOutOfMemory: choice as 'fail' } })
+    expect(make).toThrow(InvalidArgument)
+    expect(make).toThrow("task t: isolate.onOutOfMemory must be 'retry', 'fail', or { queue: NAME }")
+  },
+)

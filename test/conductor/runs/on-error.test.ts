@@ -251,16 +251,16 @@ describe('posting.retry', () => {
     expect(found).toEqual(['TRASHED', expect.stringContaining('no network')])
   })
 
-  test('leaves the larger size of a job that was out of memory', async () => {
+  test('leaves a job that was out of memory in the queue to which it was moved', async () => {
     const flow = flaky(
       () => '1m',
       {},
-      () => new OutOfMemory('too large', { nextSize: 'large' }),
+      () => new OutOfMemory('too large', { nextQueue: 'large' }),
     )
     await using bench = await workbench({ flows: [flow] })
-    const job = await bench.board.post(flow, {}, { size: 'small' })
+    const job = await bench.board.post(flow, {}, { queue: 'small' })
     await bench.drain()
-    expect([job.size, job.state]).toEqual(['large', 'UNCLAIMED'])
+    expect([job.queue, job.state]).toEqual(['large', 'UNCLAIMED'])
     bench.clock.advance('1m')
     await bench.drain()
     expect(job.state).toBe('TRASHED')

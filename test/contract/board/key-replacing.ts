@@ -33,14 +33,14 @@ export function keyReplacingContract(
     const [here, there] = await Promise.all([open(), open()])
     const first = await here.post('one', { n: 1 }, { key: KEY, name: 'first', details: { from: 'a' }, maxAttempts: 5 })
     await there.post('flow', {}, { name: 'behind' })
-    const again = await there.post('two', { n: 2 }, { key: KEY, name: 'second', size: 'large', deadline: '1m' })
+    const again = await there.post('two', { n: 2 }, { key: KEY, name: 'second', queue: 'large', deadline: '1m' })
     expect(again).toMatchObject({ ...REPLACED, uuid: first.uuid, key: 'sync', name: 'second', state: 'UNCLAIMED' })
     expect(again.details).toEqual({ flow: 'two', store: { n: 2 } })
     expect(again.ref).toBe(first.ref)
     for (const board of [here, there]) {
       expect(await namesOn(board)).toEqual(['second', 'behind'])
       const found = await board.find(first.uuid)
-      expect(found).toMatchObject({ name: 'second', size: 'large', deadline: 60_000, maxAttempts: 3, runs: 0 })
+      expect(found).toMatchObject({ name: 'second', queue: 'large', deadline: 60_000, maxAttempts: 3, runs: 0 })
     }
     const [claim] = await here.claimNext()
     expect(claim.job).toMatchObject({ uuid: first.uuid, name: 'second' })

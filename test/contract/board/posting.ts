@@ -32,7 +32,7 @@ export function postingContract({ open }: Place, { jsonOnly = false }: Pick<Boar
     const store = { text: 'π', none: null, deep: { list: [1, 'two'] }, ...(jsonOnly ? {} : beyondJson) }
     const book = { uuid: randomUUID(), name: 'the book' }
     const uuid = randomUUID()
-    const options = { name: 'job', priority: 'LOW', size: 'large', maxAttempts: 7, book, uuid } as const
+    const options = { name: 'job', priority: 'LOW', queue: 'large', maxAttempts: 7, book, uuid } as const
     const job = await here.post('flow', store, { ...options, details: { origin: 'test' } })
     const found = await there.find(uuid)
     for (const seen of [job, found]) {
@@ -47,7 +47,7 @@ export function postingContract({ open }: Place, { jsonOnly = false }: Pick<Boar
 
   test("defaults are the flow's name, NORMAL, medium, three attempts, and a logbook of the job's own", async () => {
     const job = await (await open()).post(hello, { name: 'Ada' })
-    expect(job).toMatchObject({ name: 'hello', priority: 'NORMAL', size: 'medium', maxAttempts: 3 })
+    expect(job).toMatchObject({ name: 'hello', priority: 'NORMAL', queue: 'default', maxAttempts: 3 })
     expect(job.details).toEqual({ flow: 'hello', version: '2.0', store: { name: 'Ada' } })
     expect(job.book).toEqual({ uuid: job.uuid, name: 'hello' })
   })
@@ -77,19 +77,20 @@ export function postingContract({ open }: Place, { jsonOnly = false }: Pick<Boar
     for (const board of boards) expect(await namesOn(board)).toEqual([...expected.values()].flat())
   })
 
-  test('jobs can be chosen by name, priority, size and by being unclaimed', async () => {
+  test('jobs can be chosen by name, priority, queue and by being unclaimed', async () => {
     const board = await open()
-    const job = await board.post('flow', {}, { name: 'a', priority: 'HIGH', size: 'small' })
+    const job = await board.post('flow', {}, { name: 'a', priority: 'HIGH', queue: 'small' })
     await board.post('flow', {}, { name: 'b', priority: 'HIGH' })
-    await board.post('flow', {}, { name: 'c', size: 'small' })
+    await board.post('flow', {}, { name: 'c', queue: 'small' })
     await board.claim(job)
     const cases: [JobsOptions, string[]][] = [
       [{}, ['a', 'b', 'c']],
       [{ name: 'b' }, ['b']],
       [{ priority: 'HIGH' }, ['a', 'b']],
-      [{ size: 'small' }, ['a', 'c']],
+      [{ queue: 'small' }, ['a', 'c']],
+      [{ queue: 'default' }, ['b']],
       [{ onlyUnclaimed: true }, ['b', 'c']],
-      [{ onlyUnclaimed: true, size: 'small' }, ['c']],
+      [{ onlyUnclaimed: true, queue: 'small' }, ['c']],
     ]
     for (const [options, names] of cases) expect(await namesOn(board, options), JSON.stringify(options)).toEqual(names)
   })
@@ -133,7 +134,7 @@ export function postingContract({ open }: Place, { jsonOnly = false }: Pick<Boar
   describe('is refused', () => {
     const senseless: [string, PostOptions][] = [
       ['an unknown priority', { priority: 'URGENT' as 'HIGH' }],
-      ['an unknown size', { size: 'huge' as 'large' }],
+      ['a queue whose name is not valid', { queue: 'a*' }],
       ['no attempts', { maxAttempts: 0 }],
       ['too many attempts', { maxAttempts: 1_000_001 }],
       ['half an attempt', { maxAttempts: 1.5 }],

@@ -310,7 +310,7 @@ export function schedulesContract({ open, expire }: Place): void {
 
   test('a schedule of a newer release is left as it is, and hides no other', async () => {
     const board = await open()
-    const newer = boardInternals(board).records.of({ ...SCHEDULES, format: 3, formatOf: () => 3 })
+    const newer = boardInternals(board).records.of({ ...SCHEDULES, format: 4, formatOf: () => 4 })
     await board.schedules.put(declare('old', { every: '1s' }, { overlap: 'allow' }))
     const found = await newer.get('old')
     if (!found || 'error' in found) throw new Error('the schedule cannot be read')

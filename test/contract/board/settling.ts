@@ -62,34 +62,39 @@ export function settlingContract(place: Place): void {
     ])
   })
 
-  test('an abandoned job can get another size, which its next claims keep', async () => {
+  test('an abandoned job can be moved to another queue, in which it stays', async () => {
     const [here, there] = await Promise.all([open({ who: 'here' }), open({ who: 'there' })])
-    const job = await here.post('flow', {}, { size: 'small' })
+    const job = await here.post('flow', {}, { queue: 'small' })
     const seen = await there.find(job.uuid)
-    await (await here.claim(job)).abandon({ failed: true, size: 'medium' })
-    const [claim] = await there.claimNext({ accept: ({ size }) => size === 'medium' })
-    expect([claim.job.size, seen.size, claim.job.uuid]).toEqual(['medium', 'medium', job.uuid])
+    await (await here.claim(job)).abandon({ failed: true, queue: 'medium' })
+    const [claim] = await there.claimNext({ accept: ({ queue }) => queue === 'medium' })
+    expect([claim.job.queue, seen.queue, claim.job.uuid]).toEqual(['medium', 'medium', job.uuid])
     await claim.abandon()
     const again = await (await open()).find(job.uuid)
-    expect(again.size).toBe('medium')
+    expect(again.queue).toBe('medium')
   })
 
-  test('a failure for want of memory gives the job its next size once, and then trashes it', async () => {
+  test('a failure for want of memory moves the job to its next queue once, and then trashes it', async () => {
     const board = await open()
     const job = await board.post('flow', {}, { maxAttempts: 9 })
-    const failure = { ...failureOf(new OutOfMemory('too large', { nextSize: 'large' })), retryAfter: 0 }
+    const failure = { ...failureOf(new OutOfMemory('too large', { nextQueue: 'large' })), retryAfter: 0 }
     expect(await (await board.claim(job)).fail(failure)).toBe('abandoned')
     const claim = await board.claim(job)
-    expect(claim.job.size).toBe('large')
+    expect(claim.job.queue).toBe('large')
     expect(await claim.fail(failure)).toBe('trashed')
     const [entry] = await all(board.trashed())
     expect(entry?.attempts).toHaveLength(2)
   })
 
-  test('a failure for want of memory never makes a job smaller', async () => {
+  test('sizes, which are deprecated, are the queues with their names', async () => {
     const board = await open()
-    const claim = await board.claim(await board.post('flow', {}, { size: 'large', maxAttempts: 9 }))
-    expect(await claim.fail(failureOf(new OutOfMemory('too large', { nextSize: 'medium' })))).toBe('trashed')
+    const job = await board.post('flow', {}, { size: 'small' })
+    expect(job.queue).toBe('small')
+    await (await board.claim(job)).abandon({ size: 'large' })
+    expect((await (await open()).find(job.uuid)).queue).toBe('large')
+    const failure = await rejectionOf(board.post('flow', {}, { size: 'huge' as 'large' }))
+    expect(String(failure)).toContain('post: size must be one of small, medium, large; a queue can have any name')
+    expect(await rejectionOf(board.post('flow', {}, { size: 'large', queue: 'a' }))).toBeInstanceOf(InvalidArgument)
   })
 
   test('the run after an abandon is above what the logbook knew of', async () => {

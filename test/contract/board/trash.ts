@@ -47,7 +47,7 @@ export function trashContract({ open, expire }: Place, capabilities: BoardCapabi
   test('a restored job is what was posted, at the end of the queue: its uuid and runs kept, its attempts empty', async () => {
     const [here, there] = await Promise.all([open(), open()])
     using _view = await here.view()
-    const options = { name: 'job', size: 'large', maxAttempts: 2, deadline: '1h' } as const
+    const options = { name: 'job', queue: 'large', maxAttempts: 2, deadline: '1h' } as const
     const job = await here.post('flow', { n: 1 }, options)
     await (await here.claim(job)).abandon({ failed: true })
     await (await here.claim(job)).trash()
@@ -61,7 +61,7 @@ export function trashContract({ open, expire }: Place, capabilities: BoardCapabi
     expect(await namesOn(here)).toEqual(['other', 'job'])
     expect(await all(here.trashed())).toEqual([])
     const restored = await there.find(job.uuid)
-    expect(restored).toMatchObject({ uuid: job.uuid, size: 'large', maxAttempts: 2, runs: 2, attempts: [] })
+    expect(restored).toMatchObject({ uuid: job.uuid, queue: 'large', maxAttempts: 2, runs: 2, attempts: [] })
     expect(restored.details).toEqual(job.details)
     expect(job.state).toBe('TRASHED')
     const claim = await claimed(there, 'job')

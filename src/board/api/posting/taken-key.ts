@@ -6,6 +6,7 @@
  * the new posting as a whole, or the replacement is refused and the post looks again.
  */
 import { InvalidState, NotFound, Unclaimable } from '../../../core/errors.ts'
+import { defined } from '../../../core/options.ts'
 import { MAX_DURATION_MS } from '../../../core/time.ts'
 import type { Backend, KeyTaken, StoredJob } from '../../contract/index.ts'
 import { isDoomed } from '../../model/dependencies.ts'
@@ -117,7 +118,12 @@ export class TakenKeys {
     entry.ended = trashed ? 'TRASHED' : (ended?.outcome ?? 'COMPLETE')
     const posting = trashed?.posting ?? {
       ...{ uuid, name: ended?.name ?? wanted.name, details: toFlowDetails(ended?.flow ?? wanted.details.flow) },
-      ...{ priority: wanted.priority, size: wanted.size, maxAttempts: wanted.maxAttempts, format: wanted.format },
+      ...{
+        priority: wanted.priority,
+        ...defined({ queue: wanted.queue }),
+        maxAttempts: wanted.maxAttempts,
+        format: wanted.format,
+      },
       ...(wanted.key === undefined ? {} : { key: wanted.key }),
       ...{ runs: ended?.runs ?? 0, attempts: [] },
     }

@@ -5,6 +5,7 @@ import { refusalError } from '../../contract/refusals.ts'
 import { type BatchCounts, type BatchStatus, decodeBatch, type StoredBatch } from '../../model/job-batch.ts'
 import { unknownBatchError } from '../../model/post-batch.ts'
 import { cutCallback } from '../batch-callback.ts'
+import { toPlaceText } from './commit/post-calls.ts'
 import type { BoardWriter } from './commit/writer.ts'
 import { Watches } from './connection/watches.ts'
 import type { PostgresBoard } from './store/board.ts'
@@ -52,7 +53,7 @@ export class PostgresBatches implements BackendBatches {
       bytes,
       callbacks.map(({ failed }) => failed),
       callbacks.map(({ posting }) => encodeText(posting.name)),
-      callbacks.map(({ posting }) => posting.priority),
+      callbacks.map(({ posting }) => toPlaceText(posting)),
       callbacks.map(({ posting: { onOwnerLost = null } }) => onOwnerLost),
       callbacks.map(({ posting: { delay = null } }) => delay),
       callbacks.map((callback) => callback.bytes),

@@ -19,6 +19,7 @@ import type {
 import { refusalError } from '../../contract/refusals.ts'
 import { encodeEndedJob, type HistoryEntry } from '../../model/ended-job.ts'
 import { encodeLife, haveSameLife } from '../../model/posting.ts'
+import { DEFAULT_QUEUE } from '../../model/queues.ts'
 import { type ClaimAnswer, toClaimParameters, toClaimResults, toWantedGrants } from './commit/claim-calls.ts'
 import { describeGroup, type Encoded, joinBytes, MAX_GROUP, retryEachAlone, toJobName } from './commit/grouping.ts'
 import type { BoardWriter } from './commit/writer.ts'
@@ -157,7 +158,10 @@ export class PostgresClaims implements BackendClaims {
     return retryEachAlone(group, async (some) => {
       const { session } = this.#board
       const ours = some.filter(({ request }) => request.session === session?.label)
-      const lost = session && ours.length > 0 ? await this.#settleIn(session, ours) : new Set<Encoded<Settlement>>()
+      const lost = new Set<Encoded<Settlement>>()
+      // Jobs that are moved to other queues are settled by a function of their own.
+      for (const part of [ours.filter((item) => !isMoved(item)), ours.filter(isMoved)])
+        if (session && part.length > 0) for (const item of await this.#settleIn(session, part)) lost.add(item)
       return some.map((item) => {
         if (ours.includes(item) && !lost.has(item)) return { value: undefined }
         const { kind, posting } = item.request
@@ -177,14 +181,16 @@ export class PostgresClaims implements BackendClaims {
       const record = recordOf(settlement)
       return record ? { record, job: settlement.id } : []
     })
+    const queues = items.some(isMoved) ? [settlements.map(toMovedColumn)] : []
     const { answer } = await this.#writer.others.send({
       what: describeGroup(settlements[0]?.kind ?? 'settle', items),
-      name: records.length > 0 ? 'settle_recorded' : 'settle',
+      name: queues.length > 0 ? 'settle_and_move' : records.length > 0 ? 'settle_recorded' : 'settle',
       values: [
         session.id,
         settlements.map(({ id }) => jobNumber(id)),
         ...this.#toSettleParameters(items),
         ...toRecordParameters(records),
+        ...queues,
       ],
     })
     const { over, lost } = answer as { over?: true; lost?: number[] }
@@ -216,6 +222,16 @@ export class PostgresClaims implements BackendClaims {
       ...history,
     ]
   }
+}
+
+function isMoved({ request }: Encoded<Settlement>): boolean {
+  return request.kind === 'abandon' && request.movedTo !== undefined
+}
+
+/** Returns the queue to which a job is moved: empty for the default one, null if it stays. */
+function toMovedColumn(settlement: Settlement): string | null {
+  const queue = settlement.kind === 'abandon' ? settlement.movedTo : undefined
+  return queue === undefined ? null : queue === DEFAULT_QUEUE ? '' : encodeText(queue)
 }
 
 function recordOf(settlement: Settlement): HeldBackWrite | undefined {

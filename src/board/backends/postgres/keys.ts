@@ -4,7 +4,7 @@ import type { BackendKeys, Replaced, ReplaceRequest } from '../../contract/index
 import { refusalError } from '../../contract/refusals.ts'
 import { encodePosting, MAX_POSTING_BYTES, toCountedBytes } from '../../model/posting.ts'
 import { toJobName } from './commit/grouping.ts'
-import { toKeyDigest } from './commit/post-calls.ts'
+import { toKeyDigest, toPlaceText } from './commit/post-calls.ts'
 import type { BoardWriter } from './commit/writer.ts'
 import { jobNumber } from './store/rows.ts'
 
@@ -19,9 +19,19 @@ export class PostgresKeys implements BackendKeys {
   async replace({ id, revision, posting, window }: ReplaceRequest): Promise<Replaced> {
     const what = `replacement of ${toJobName(posting)}`
     const bytes = encodePosting(posting, { encoding: 'msgpack', limit: MAX_POSTING_BYTES })
-    const { name, priority, onOwnerLost = null, delay = null } = posting
+    const { name, onOwnerLost = null, delay = null } = posting
     const key = toKeyDigest(posting)
-    const values = [jobNumber(id), revision, bytes, encodeText(name), priority, key, onOwnerLost, delay, window ?? null]
+    const values = [
+      jobNumber(id),
+      revision,
+      bytes,
+      encodeText(name),
+      toPlaceText(posting),
+      key,
+      onOwnerLost,
+      delay,
+      window ?? null,
+    ]
     const answer = await this.#writer.call(what, 'replace_posting', values)
     if (answer === 'gone') throw refusalError(what, { why: 'gone' })
     if (answer === 'changed') throw refusalError(what, { why: 'changed' })

@@ -1,12 +1,17 @@
 /** Reads parts of a board for views that hold only a window of it, in one round trip each, and without reading more rows. */
-import type { BackendSections, JobSummary } from '../../contract/index.ts'
+import { decodeText, encodeText } from '../../../postgres/index.ts'
+import type { BackendSections, JobSummary, QueueCount } from '../../contract/index.ts'
 import { PRIORITIES, rank } from '../../model/claim-order.ts'
+import { DEFAULT_QUEUE } from '../../model/queues.ts'
 import type { PostgresBoard } from './store/board.ts'
 import { translateErrors } from './store/errors.ts'
 import { isJobNumber, jobId, jobNumber, jobNumbers } from './store/rows.ts'
 
 /** The summary of a job as the SQL functions return it. The due time of a job that waits for others is `'Infinity'`: JSON has no such number. */
-type JobTuple = readonly [id: number, rank: number, dueAt: number | string, claimed: boolean, cancelled: boolean]
+type JobTuple = readonly [
+  ...[id: number, rank: number, dueAt: number | string, claimed: boolean, cancelled: boolean, queue: string | null],
+  holds?: boolean,
+]
 
 /**
  * Each read fails without a session: no changes arrive then, and a view must not consider itself current. The next session reports a gap,
@@ -23,13 +28,24 @@ export class PostgresSections implements BackendSections {
     this.#board = board
   }
 
-  async range({ after, limit, due }: Parameters<BackendSections['range']>[0]): ReturnType<BackendSections['range']> {
+  async range({
+    queue,
+    after,
+    limit,
+    due,
+  }: Parameters<BackendSections['range']>[0]): ReturnType<BackendSections['range']> {
     this.#board.requireSession('listing')
     const summaries: JobSummary[] = []
     let at = Number.POSITIVE_INFINITY
     for (let from: readonly [number, number] = after ? [rank(after.priority), jobNumber(after.id)] : [-1, 0]; ; ) {
       const count = limit - summaries.length
-      const answer = await this.#ask('SELECT @.stretch($1, $2::smallint, $3, $4, $5) AS answer', [...from, count, due])
+      const answer =
+        queue === undefined
+          ? await this.#ask('SELECT @.stretch($1, $2::smallint, $3, $4, $5) AS answer', [...from, count, due])
+          : await this.#ask('SELECT @.queue_stretch($1, $6, $2::smallint, $3, $4, $5) AS answer', [
+              ...[...from, count, due],
+              toColumn(queue),
+            ])
       const page = answer as { at: number; spots: readonly JobTuple[] }
       at = Math.min(at, page.at)
       summaries.push(...this.#toSummaries(page.spots))
@@ -40,10 +56,24 @@ export class PostgresSections implements BackendSections {
     }
   }
 
-  async delayed({ after, limit }: Parameters<BackendSections['delayed']>[0]): Promise<readonly JobSummary[]> {
+  async delayed({ queues, after, limit }: Parameters<BackendSections['delayed']>[0]): Promise<readonly JobSummary[]> {
     this.#board.requireSession('listing')
-    const answer = await this.#ask('SELECT @.resting($1, $2, $3) AS answer', [after, limit])
-    return this.#toSummaries(answer as readonly JobTuple[])
+    if (!queues) {
+      const answer = await this.#ask('SELECT @.resting($1, $2, $3) AS answer', [after, limit])
+      return this.#toSummaries(answer as readonly JobTuple[])
+    }
+    const text = 'SELECT @.queue_resting($1, $4, $2, $3) AS answer'
+    const parts = await Promise.all(queues.map((queue) => this.#ask(text, [after, limit, toColumn(queue)])))
+    return parts
+      .flatMap((answer) => this.#toSummaries(answer as readonly JobTuple[]))
+      .sort((a, b) => a.dueAt - b.dueAt)
+      .slice(0, limit)
+  }
+
+  async queues(): Promise<readonly QueueCount[]> {
+    this.#board.requireSession('listing')
+    const counts = (await this.#ask('SELECT @.queue_counts($1) AS answer', [])) as readonly [string | null, number][]
+    return counts.map(([queue, jobs]) => ({ queue: queue === null ? DEFAULT_QUEUE : decodeText(queue), jobs }))
   }
 
   async claimed(): Promise<readonly JobSummary[]> {
@@ -97,7 +127,14 @@ function positionAfter([id, priorityRank]: JobTuple): readonly [rank: number, id
   return id > 0 ? [priorityRank + 1, 0] : [priorityRank, 0]
 }
 
-function toJobSummary([id, priorityRank, dueAt, claimed, cancelled]: JobTuple): JobSummary {
+function toJobSummary([id, priorityRank, dueAt, claimed, cancelled, queue, holds]: JobTuple): JobSummary {
   const priority = PRIORITIES[priorityRank] ?? 'NORMAL'
-  return { id: jobId(id), order: BigInt(id), priority, dueAt: Number(dueAt), claimed, cancelled }
+  const summary = { id: jobId(id), order: BigInt(id), priority, dueAt: Number(dueAt), claimed, cancelled }
+  if (queue === null && holds !== true) return summary
+  return { ...summary, ...(queue === null ? {} : { queue: decodeText(queue) }), holds: holds === true }
+}
+
+/** Returns the column `queue` of the jobs of a queue. */
+function toColumn(queue: string): string | null {
+  return queue === DEFAULT_QUEUE ? null : encodeText(queue)
 }

@@ -18,7 +18,7 @@ import { duplicateRestoreError } from '../../model/post-batch.ts'
 import { encodeLife, type Posting } from '../../model/posting.ts'
 import { pagesOf, selectTrash } from '../trash-pages.ts'
 import { toJobName } from './commit/grouping.ts'
-import { toAfterParameters, toKeyDigest } from './commit/post-calls.ts'
+import { toAfterParameters, toKeyDigest, toPlaceText } from './commit/post-calls.ts'
 import type { BoardWriter } from './commit/writer.ts'
 import type { PostgresBoard } from './store/board.ts'
 import { translateErrors } from './store/errors.ts'
@@ -61,12 +61,12 @@ export class PostgresTrash implements BackendTrash {
     { after = [] }: BackendRestoreOptions = {},
   ): Promise<RestoreOutcome> {
     const what = `restoration of ${toJobName(posting)}`
-    const { priority, onOwnerLost = null } = posting
+    const { onOwnerLost = null } = posting
     const life = encodeLife(posting, 'msgpack')
     const answer = await this.#writer.call(what, 'restore', [
       jobNumber(id),
       life,
-      priority,
+      toPlaceText(posting),
       toKeyDigest(posting),
       onOwnerLost,
       ...toAfterParameters(after),

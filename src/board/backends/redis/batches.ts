@@ -10,6 +10,7 @@ import {
   type StoredBatch,
 } from '../../model/job-batch.ts'
 import { unknownBatchError } from '../../model/post-batch.ts'
+import { DEFAULT_QUEUE } from '../../model/queues.ts'
 import { cutCallback } from '../batch-callback.ts'
 import type { RedisBoard } from './commit/board.ts'
 import { type ScriptStep, SMALL_STEP_BYTES } from './commit/steps.ts'
@@ -120,8 +121,10 @@ function changeStep(uuid: string, change: BatchChange): ScriptStep {
 function encodeCallback(definition: BatchDefinition, kind: 'done' | 'failed'): Uint8Array | null {
   const callback = cutCallback(definition, kind)
   if (!callback) return null
-  const { priority, delay = '' } = callback.posting
-  return Buffer.concat([Buffer.from(`${rank(priority)}:${delay}:${callback.gaps}:`), callback.bytes])
+  const { priority, delay = '', queue = DEFAULT_QUEUE } = callback.posting
+  // As hexadecimal digits: the name may have a colon.
+  const inQueue = queue === DEFAULT_QUEUE ? '' : `;${Buffer.from(queue).toString('hex')}`
+  return Buffer.concat([Buffer.from(`${rank(priority)}:${delay}${inQueue}:${callback.gaps}:`), callback.bytes])
 }
 
 /** Parses the definition and the state of a batch, as `putBatch` writes it; undefined for anything else. */

@@ -12,6 +12,7 @@ import type {
 import { refusalError } from '../../contract/refusals.ts'
 import { isFirstRun } from '../../model/dependencies.ts'
 import type { ClaimLimits } from '../../model/limits.ts'
+import { DEFAULT_QUEUE } from '../../model/queues.ts'
 import { toResourceWants } from '../../model/resources.ts'
 import type { RedisBoard } from './commit/board.ts'
 import { NO_REPLY, type StepReply } from './commit/queued-steps.ts'
@@ -123,7 +124,7 @@ function settleStep(settlement: Settlement): ScriptStep {
   if (kind === 'trash') return { ...trashStep(kind, settlement), session }
   if (kind === 'abandon') {
     const bytes = encodePostingWithin(posting)
-    const words = [kind, id, revision, bytes, posting.delay ?? null] as const
+    const words = [kind, id, revision, bytes, posting.delay ?? null, toQueueWord(settlement.movedTo)] as const
     return { arguments: words, what, bytes: bytes.length + SMALL_STEP_BYTES, session }
   }
   const { words, bytes } = toHistoryWords(settlement)
@@ -138,6 +139,11 @@ function releaseStep({ id, revision, posting }: ReleaseRequest): ScriptStep {
     what: `release of ${toJobName(posting)}`,
     bytes: bytes.length + SMALL_STEP_BYTES,
   }
+}
+
+/** Returns the queue to which a job is moved as the step has it: empty for the default one, null for none. */
+function toQueueWord(queue: string | undefined): string | null {
+  return queue === undefined ? null : queue === DEFAULT_QUEUE ? '' : queue
 }
 
 function isBlockedByReleased(answer: Result<StepReply>): boolean {

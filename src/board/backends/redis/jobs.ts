@@ -1,7 +1,6 @@
 /** Posts and reads jobs. */
 import { attempt } from '../../../core/result.ts'
 import type { BackendJobs, Posted, PostRequest, StoredJob, UnreadableJob } from '../../contract/index.ts'
-import { rank } from '../../model/claim-order.ts'
 import { MAX_POSTING_BYTES, toCountedBytes } from '../../model/posting.ts'
 import type { RedisBoard } from './commit/board.ts'
 import type { StepReply } from './commit/queued-steps.ts'
@@ -16,7 +15,7 @@ import {
   toKeyField,
 } from './commit/steps.ts'
 import { encodePostingWithin, parseStoredJob } from './store/encodings.ts'
-import { toOrder } from './store/layout.ts'
+import { toOrder, toPlaceWord } from './store/layout.ts'
 import { decodeReply, toList } from './store/replies.ts'
 import { SCRIPTS } from './store/scripts.ts'
 
@@ -66,11 +65,11 @@ export class RedisJobs implements BackendJobs {
 }
 
 function postStep({ posting, after = [], member }: PostRequest, bytes: Uint8Array): ScriptStep {
-  const { uuid, priority, delay = null, keyFor = null } = posting
+  const { uuid, delay = null, keyFor = null } = posting
   const batch = [posting.batch ?? null, member ?? null] as const
   const others = after.length > 0 ? toDependencyWords(after) : null
   return {
-    arguments: ['post', rank(priority), bytes, uuid, toKeyField(posting), delay, others, ...batch, keyFor],
+    arguments: ['post', toPlaceWord(posting), bytes, uuid, toKeyField(posting), delay, others, ...batch, keyFor],
     what: `post of ${toJobName(posting)}`,
     bytes: bytes.length + SMALL_STEP_BYTES + DEPENDENCY_BYTES * after.length,
     grows: true,

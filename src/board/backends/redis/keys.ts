@@ -1,10 +1,10 @@
 /** Replaces jobs that wait by others with the same key. */
 import type { BackendKeys, Replaced, ReplaceRequest } from '../../contract/index.ts'
-import { rank } from '../../model/claim-order.ts'
 import { MAX_POSTING_BYTES, toCountedBytes } from '../../model/posting.ts'
 import type { RedisBoard } from './commit/board.ts'
 import { claimRejection, type ScriptStep, SMALL_STEP_BYTES, toJobName, toKeyField } from './commit/steps.ts'
 import { encodePostingWithin } from './store/encodings.ts'
+import { toPlaceWord } from './store/layout.ts'
 
 export class RedisKeys implements BackendKeys {
   readonly #board: RedisBoard
@@ -22,9 +22,9 @@ export class RedisKeys implements BackendKeys {
 }
 
 function replaceStep({ id, revision, posting, window }: ReplaceRequest, bytes: Uint8Array): ScriptStep {
-  const { priority, delay = null } = posting
+  const { delay = null } = posting
   return {
-    arguments: ['replace', id, revision, rank(priority), bytes, toKeyField(posting), delay, window ?? null],
+    arguments: ['replace', id, revision, toPlaceWord(posting), bytes, toKeyField(posting), delay, window ?? null],
     what: `replacement of ${toJobName(posting)}`,
     bytes: bytes.length + SMALL_STEP_BYTES,
     grows: true,

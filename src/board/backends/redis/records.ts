@@ -1,7 +1,7 @@
 /** Reads records, and writes them together with posts. */
 import { decode, encodePlain, toFields } from '../../../core/codec.ts'
 import type { BackendRecords, Posted, PostRequest, WriteRequest, Written } from '../../contract/index.ts'
-import { rank } from '../../model/claim-order.ts'
+
 import { MAX_POSTING_BYTES, toCountedBytes } from '../../model/posting.ts'
 import { describeWrite, type RecordChange, type RecordName, type StoredRecord } from '../../model/record.ts'
 import type { RedisBoard } from './commit/board.ts'
@@ -15,7 +15,7 @@ import {
 } from './commit/steps.ts'
 import type { RedisJobs } from './jobs.ts'
 import { decodeText, encodePostingWithin } from './store/encodings.ts'
-import { recordField, toOrder } from './store/layout.ts'
+import { recordField, toOrder, toPlaceWord } from './store/layout.ts'
 import { toList } from './store/replies.ts'
 
 /** The number of fields that one command of a scan looks at. */
@@ -115,9 +115,9 @@ function toConflict(
 }
 
 function toPostWords({ posting, after = [], member = '' }: PostRequest, length: number): string[] {
-  const { priority, uuid, delay, keyFor, batch = '' } = posting
+  const { uuid, delay, keyFor, batch = '' } = posting
   return [
-    String(rank(priority)),
+    String(toPlaceWord(posting)),
     String(length),
     uuid,
     toKeyField(posting) ?? '',

@@ -4,7 +4,7 @@
  */
 import { InvalidPosting } from '../../../core/errors.ts'
 import { shortenText } from '../../../core/texts.ts'
-import type { BackendSections, JobSummary } from '../../contract/index.ts'
+import type { BackendSections, JobSummary, QueueCount } from '../../contract/index.ts'
 import { type ClaimOrderKey, PRIORITIES, rank } from '../../model/claim-order.ts'
 import type { RedisBoard } from './commit/board.ts'
 import { decodeReply, toList, toTexts } from './store/replies.ts'
@@ -20,7 +20,10 @@ const RANK_SCORE = 2 ** 50
 const ORDER_EPOCH_US = 1_577_836_800_000_000
 
 /** The summary of a job as the scripts return it. */
-type JobTuple = readonly [id: string, score: string, dueAt: string, claimed: 0 | 1, cancelled: 0 | 1]
+type JobTuple = readonly [
+  ...[id: string, score: string, dueAt: string, claimed: 0 | 1, cancelled: 0 | 1, queue: string],
+  holds?: 0 | 1,
+]
 
 export class RedisSections implements BackendSections {
   readonly window: number
@@ -33,13 +36,18 @@ export class RedisSections implements BackendSections {
     this.#board = board
   }
 
-  async range({ after, limit, due }: Parameters<BackendSections['range']>[0]): ReturnType<BackendSections['range']> {
+  async range({
+    queue = '',
+    after,
+    limit,
+    due,
+  }: Parameters<BackendSections['range']>[0]): ReturnType<BackendSections['range']> {
     const summaries: JobSummary[] = []
     let at = Number.POSITIVE_INFINITY
     for (let from = after ? toScore(after) : '-inf'; ; ) {
       const count = due ? PAGE_SIZE : Math.min(PAGE_SIZE, limit - summaries.length)
       const [now, jobs, last] = decodeReply<[number, readonly JobTuple[], string]>(
-        await this.#board.run(SCRIPTS.range, [from === '-inf' ? from : `(${from}`, String(count)]),
+        await this.#board.run(SCRIPTS.range, [from === '-inf' ? from : `(${from}`, String(count), queue]),
       )
       at = Math.min(at, Number(now))
       const page = this.#toSummaries(jobs)
@@ -50,10 +58,42 @@ export class RedisSections implements BackendSections {
     }
   }
 
-  async delayed({ after, limit }: Parameters<BackendSections['delayed']>[0]): Promise<readonly JobSummary[]> {
-    return this.#toSummaries(
-      decodeReply<readonly JobTuple[]>(await this.#board.run(SCRIPTS.delayed, [`(${after}`, String(limit)])),
-    )
+  async delayed({ queues, after, limit }: Parameters<BackendSections['delayed']>[0]): Promise<readonly JobSummary[]> {
+    const parts = await Promise.all((queues ?? ['']).map((queue) => this.#delayedOf(queue, { after, limit })))
+    if (parts.length === 1) return parts[0] ?? []
+    return parts
+      .flat()
+      .sort((a, b) => a.dueAt - b.dueAt)
+      .slice(0, limit)
+  }
+
+  /**
+   * Reads the delayed jobs of a queue; of all queues with an empty name. For the default queue, jobs of other queues are visited, too: then it
+   * reads on with the due time of the last one, since several jobs may have the same.
+   */
+  async #delayedOf(
+    queue: string,
+    { after, limit }: { readonly after: number; readonly limit: number },
+  ): Promise<JobSummary[]> {
+    const found = new Map<string, JobSummary>()
+    let lastCount = 0
+    for (let from = `(${after}`, count = limit; ; ) {
+      const answer = await this.#board.run(SCRIPTS.delayed, [from, String(count), queue])
+      const [jobs, visited, last] = decodeReply<[readonly JobTuple[], number, string]>(answer)
+      for (const summary of this.#toSummaries(jobs)) found.set(summary.id, summary)
+      if (found.size >= limit || visited < count) return [...found.values()].slice(0, limit)
+      if (from === last && found.size === lastCount) count *= 2
+      lastCount = found.size
+      from = last
+    }
+  }
+
+  async queues(): Promise<readonly QueueCount[]> {
+    const words = decodeReply<readonly (string | number)[]>(await this.#board.run(SCRIPTS.queues, []))
+    return Array.from({ length: words.length / 2 }, (_, index) => ({
+      queue: String(words[2 * index]),
+      jobs: Number(words[2 * index + 1]),
+    }))
   }
 
   async claimed(): Promise<readonly JobSummary[]> {
@@ -96,13 +136,15 @@ function toScore({ priority, order }: ClaimOrderKey): string {
   return String(rank(priority) * RANK_SCORE + Number(order) - ORDER_EPOCH_US)
 }
 
-function toJobSummary([id, , due, claimed, cancelled]: JobTuple, score: number): JobSummary {
+function toJobSummary([id, , due, claimed, cancelled, queue, holds]: JobTuple, score: number): JobSummary {
   const priorityRank = Math.floor(score / RANK_SCORE)
   const order = BigInt(score - priorityRank * RANK_SCORE + ORDER_EPOCH_US)
   const priority = PRIORITIES[priorityRank] ?? 'NORMAL'
   // Redis and JavaScript write infinity differently.
   const dueAt = due === 'inf' ? Number.POSITIVE_INFINITY : due === '-inf' ? 0 : Number(due)
-  return { id, priority, order, dueAt, claimed: claimed === 1, cancelled: cancelled === 1 }
+  const summary = { id, priority, order, dueAt, claimed: claimed === 1, cancelled: cancelled === 1 }
+  if (queue === '' && holds !== 1) return summary
+  return { ...summary, ...(queue === '' ? {} : { queue }), holds: holds === 1 }
 }
 
 function splitIntoPages(ids: readonly string[]): string[][] {

@@ -9,7 +9,6 @@ import type {
   TrashListing,
 } from '../../contract/index.ts'
 import { refusalError } from '../../contract/refusals.ts'
-import { rank } from '../../model/claim-order.ts'
 import { duplicateRestoreError } from '../../model/post-batch.ts'
 import type { Posting } from '../../model/posting.ts'
 import { findByUuid, type TrashArrivals, TrashIndex } from '../trash-index.ts'
@@ -27,6 +26,7 @@ import {
   trashStep,
 } from './commit/steps.ts'
 import { decodeTrash, encodePostingWithin } from './store/encodings.ts'
+import { toPlaceWord } from './store/layout.ts'
 import { toList, toTexts } from './store/replies.ts'
 
 const PAGE_SIZE = 5_000
@@ -131,11 +131,11 @@ export class RedisTrash implements BackendTrash {
 }
 
 function restoreStep(entry: TrashedEntry, posting: Posting, { after = [] }: BackendRestoreOptions = {}): ScriptStep {
-  const { uuid, priority, batch = null, keyFor = null } = posting
+  const { uuid, batch = null, keyFor = null } = posting
   const bytes = encodePostingWithin(posting)
   const [key, others] = [toKeyField(posting), toDependencyWords(after)]
   return {
-    arguments: ['restore', entry.id, rank(priority), bytes, uuid, key, others, batch, keyFor],
+    arguments: ['restore', entry.id, toPlaceWord(posting), bytes, uuid, key, others, batch, keyFor],
     what: `restore of ${toJobName(posting)}`,
     bytes: bytes.length + SMALL_STEP_BYTES + DEPENDENCY_BYTES * after.length,
     grows: true,

@@ -70,7 +70,7 @@ export class ClaimSteps {
       `UPDATE jobs SET life = ?, ran = 1, revision = revision + 1, written_at = ?, due_at = 0, session = ?, who = ? WHERE id = ?`,
       ...[life, at, session, encodeText(who), job],
     )
-    changes.add('claimed', job)
+    changes.addClaimed(job, { holds: wanted.length > 0 || (limits?.wants.length ?? 0) > 0 })
     return { revision: revision + 1, fence: BigInt(fence), arrivals }
   }
 
@@ -82,7 +82,7 @@ export class ClaimSteps {
     if (row?.['session'] !== session || row['revision'] !== revision) return undefined
     const job = Number(row['id'])
     let doomed: readonly string[] = []
-    if (kind === 'abandon') jobs.giveBack(job, posting)
+    if (settlement.kind === 'abandon') jobs.giveBack(job, posting, settlement)
     else doomed = jobs.end(row, { history, ...(kind === 'trash' ? { trash: settlement } : {}) })
     this.free(job)
     return doomed

@@ -75,8 +75,9 @@ export class DependencySteps {
     if (db.get('SELECT 1 FROM dependencies WHERE job = ?', job)) return
     const isWaiting = 'id = ? AND due_when_ready IS NOT NULL'
     if (db.run(`UPDATE jobs SET due_at = due_when_ready, due_when_ready = NULL WHERE ${isWaiting}`, job) === 0) return
-    const row = db.get('SELECT rank, due_at FROM jobs WHERE id = ?', job)
-    this.#changes.addPlaced('ready', job, { rank: Number(row?.['rank']), due: Number(row?.['due_at']) })
+    const row = db.get('SELECT rank, due_at, queue FROM jobs WHERE id = ?', job)
+    const queue = typeof row?.['queue'] === 'string' ? row['queue'] : null
+    this.#changes.addPlaced('ready', job, { rank: Number(row?.['rank']), due: Number(row?.['due_at']), queue })
   }
 
   /** Returns the ids of the jobs for which a job waits, and the ids of the jobs that wait for it. */

@@ -37,6 +37,7 @@ import {
   LARGE_BODY_BYTES,
   NEVER,
   STORED_COLUMNS,
+  toQueueColumn,
   toStoredJob,
 } from './store/rows.ts'
 
@@ -98,14 +99,14 @@ export class JobSteps {
     const at = now()
     const due = delay === undefined ? 0 : at + delay
     const waits = after.length > 0
-    const placed = { rank: rank(posting.priority), due: waits ? NEVER : due }
+    const placed = { rank: rank(posting.priority), due: waits ? NEVER : due, queue: toQueueColumn(posting.queue) }
     const isLarge = bytes.length >= LARGE_BODY_BYTES
     const job = db.insert(
-      `INSERT INTO jobs (board, uuid, rank, key, body, ran, posted_at, written_at, due_at, due_when_ready, batch)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      `INSERT INTO jobs (board, uuid, rank, key, body, ran, posted_at, written_at, due_at, due_when_ready, batch, queue)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
       ...[board, encodeText(uuid), placed.rank, key === undefined ? null : encodeText(key)],
       ...[isLarge ? null : bytes, Number(runs > 0)],
-      ...[at, at, placed.due, waits ? due : null, batch],
+      ...[at, at, placed.due, waits ? due : null, batch, placed.queue],
     )
     if (isLarge) db.run('INSERT OR REPLACE INTO bodies (job, body) VALUES (?, ?)', job, bytes)
     if (key !== undefined) keys.take(key, { job, uuid, window: keyFor })
@@ -114,8 +115,12 @@ export class JobSteps {
     return { id: jobId(job), revision: 0, order: BigInt(job), bytes: toCountedBytes(bytes, 'msgpack') }
   }
 
-  /** Ends the claim of a job that stays on the board, and stores what the claim changed of its posting. */
-  giveBack(job: number, posting: Posting): void {
+  /**
+   * Ends the claim of a job that stays on the board, and stores what the claim changed of its posting.
+   *
+   * @param options.movedTo the queue to which it is moved
+   */
+  giveBack(job: number, posting: Posting, { movedTo }: { readonly movedTo?: string | undefined } = {}): void {
     const { context, changes } = this.#options
     const at = context.now()
     context.db.run(
@@ -124,6 +129,13 @@ export class JobSteps {
       ...[encodeLife(posting, 'msgpack'), at, posting.delay === undefined ? 0 : at + posting.delay, job],
     )
     changes.add('abandoned', job)
+    if (movedTo !== undefined) this.#move(job, toQueueColumn(movedTo))
+  }
+
+  #move(job: number, queue: string | null): void {
+    const { context, changes } = this.#options
+    const row = context.db.get('UPDATE jobs SET queue = ? WHERE id = ? RETURNING rank, due_at', queue, job)
+    changes.addPlaced('replaced', job, { rank: Number(row?.['rank']), due: Number(row?.['due_at']), queue })
   }
 
   /** Removes a job from the board. @returns the ids of the jobs that were cancelled because of its end */

@@ -7,7 +7,7 @@ import { toCountedBytes } from '../../model/posting.ts'
 import type { SqliteBoard } from './life/open-board.ts'
 import type { BoardContext, ChangeLog } from './store/change-log.ts'
 import type { JobRows } from './store/job-rows.ts'
-import { encodeWithinLimit, jobId, LARGE_BODY_BYTES, NEVER, readText } from './store/rows.ts'
+import { encodeWithinLimit, jobId, LARGE_BODY_BYTES, NEVER, readText, toQueueColumn } from './store/rows.ts'
 
 export interface KeysOptions {
   readonly context: BoardContext
@@ -64,11 +64,20 @@ export class KeySteps {
     const due = posting.delay === undefined ? 0 : at + posting.delay
     const waits = row['due_when_ready'] !== null
     const isLarge = bytes.length >= LARGE_BODY_BYTES
-    const placed = { rank: rank(posting.priority), due: waits ? NEVER : due }
+    const placed = { rank: rank(posting.priority), due: waits ? NEVER : due, queue: toQueueColumn(posting.queue) }
     context.db.run(
-      `UPDATE jobs SET body = ?, life = NULL, uuid = ?, rank = ?, revision = revision + 1, written_at = ?, due_at = ?,
+      `UPDATE jobs SET body = ?, life = NULL, uuid = ?, rank = ?, queue = ?, revision = revision + 1, written_at = ?, due_at = ?,
         due_when_ready = ? WHERE id = ?`,
-      ...[isLarge ? null : bytes, encodeText(posting.uuid), placed.rank, at, placed.due, waits ? due : null, job],
+      ...[
+        isLarge ? null : bytes,
+        encodeText(posting.uuid),
+        placed.rank,
+        placed.queue,
+        at,
+        placed.due,
+        waits ? due : null,
+        job,
+      ],
     )
     context.db.run('DELETE FROM bodies WHERE job = ?', job)
     if (isLarge) context.db.run('INSERT INTO bodies (job, body) VALUES (?, ?)', job, bytes)

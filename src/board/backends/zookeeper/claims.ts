@@ -12,7 +12,7 @@ import type {
 } from '../../contract/index.ts'
 import { refusalError } from '../../contract/refusals.ts'
 import { isFirstRun } from '../../model/dependencies.ts'
-import { toLimitCosts } from '../../model/limits.ts'
+import { toClaimCosts } from '../../model/limits.ts'
 import type { TrackedClaim } from './commit/conflict-tracker.ts'
 import { AGAIN, type Again, isAgain, TRY_AGAIN, type TransactionPart, untilDone, withParts } from './commit/parts.ts'
 import type {
@@ -300,7 +300,7 @@ export class ZooKeeperClaims implements BackendClaims {
     const { zookeeper, layout, committer } = this.#board
     const { kind, postings } = this.#board.components
     const what = `release of ${toJobName(posting)}`
-    const keys = toLimitCosts(posting).map(({ key }) => key)
+    const keys = toClaimCosts(posting).map(({ key }) => key)
     const slots = await translateErrors(what, () => readSlotsOf({ zookeeper, layout }, { id, keys }))
     const bytes = postings.encode(posting)
     return committer.commit<ReleaseOutcome>({

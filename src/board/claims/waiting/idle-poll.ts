@@ -11,7 +11,9 @@ import type { ClaimOrderKey } from '../../model/claim-order.ts'
 import { isDoomed } from '../../model/dependencies.ts'
 import type { Posting } from '../../model/posting.ts'
 import { dueTime } from '../../queue/queue.ts'
+import type { QueueChoice } from '../../queue/served-queues.ts'
 import { ReadSize } from '../../view/content-reader.ts'
+import { ALL_QUEUES, ViewScope } from '../../view/view-scope.ts'
 
 /** The number of jobs in one read of a board that is read in parts. */
 const JOBS_PER_PART = 1_000
@@ -21,6 +23,8 @@ const PAUSE_MS = { least: 500, most: 10_000, perLook: 50 } as const
 export interface IdlePollOptions {
   readonly backend: Pick<Backend, 'jobs' | 'sections' | 'clock'>
   readonly accepts: (posting: Posting) => boolean
+  /** The queues of the callers; undefined for one that claims from all. */
+  readonly choices: readonly (QueueChoice | undefined)[]
   /** The ids of jobs that are known not to be accepted. */
   readonly rejected: Iterable<string>
   /** Receives a job that was cancelled and never ran. */
@@ -30,6 +34,7 @@ export interface IdlePollOptions {
 export class IdlePoll {
   readonly #options: IdlePollOptions
   readonly #readSize = new ReadSize()
+  readonly #scope = new ViewScope()
   /** The unclaimed jobs that the last look has found. */
   #found: ReadonlySet<string> = new Set()
   #rejected: Set<string>
@@ -38,6 +43,7 @@ export class IdlePoll {
 
   constructor(options: IdlePollOptions) {
     this.#options = options
+    for (const choice of options.choices) this.#scope.add(choice, { isOpen: false })
     this.#rejected = new Set(options.rejected)
   }
 
@@ -88,16 +94,20 @@ export class IdlePoll {
     const jobs: string[] = []
     const cancelled = new Set<string>()
     if (!sections) return (await backend.jobs.listUnclaimed?.()) ?? { jobs, cancelled }
-    for (let after: ClaimOrderKey | undefined; ; ) {
-      const part = await sections.range({ after, limit: JOBS_PER_PART, due: true })
-      signal.throwIfAborted()
-      for (const summary of part.jobs) {
-        jobs.push(summary.id)
-        if (summary.cancelled) cancelled.add(summary.id)
+    for (const section of await this.#scope.sections(sections)) {
+      const queue = section === ALL_QUEUES ? undefined : section
+      for (let after: ClaimOrderKey | undefined, isEnd = false; !isEnd; ) {
+        const part = await sections.range({ queue, after, limit: JOBS_PER_PART, due: true })
+        signal.throwIfAborted()
+        for (const summary of part.jobs) {
+          jobs.push(summary.id)
+          if (summary.cancelled) cancelled.add(summary.id)
+        }
+        after = part.jobs.at(-1)
+        isEnd = part.end || !after
       }
-      after = part.jobs.at(-1)
-      if (part.end || !after) return { jobs, cancelled }
     }
+    return { jobs, cancelled }
   }
 
   async #readUntilAccepted(

@@ -30,6 +30,7 @@ import { monotonic } from '../../../core/time.ts'
 import type { Backend } from '../../contract/index.ts'
 import type { Posting } from '../../model/posting.ts'
 import { dueTime } from '../../queue/queue.ts'
+import type { QueueChoice } from '../../queue/served-queues.ts'
 import type { LiveView } from '../../view/live-view.ts'
 import type { DoomedJobs } from '../doomed-jobs.ts'
 import { ChangeBudget } from './change-budget.ts'
@@ -62,19 +63,23 @@ export interface WaiterOptions {
   /** Returns whether the caller would claim the job. */
   readonly accepts: (posting: Posting) => boolean
   readonly mayPoll: boolean
+  /** The queues of the jobs that the caller would claim; absent for all. */
+  readonly queues?: QueueChoice | undefined
 }
 
 /** A caller that waits for jobs. It holds the view until it is disposed, except while it polls. */
 export class Waiter implements Disposable {
   readonly accepts: (posting: Posting) => boolean
   readonly mayPoll: boolean
+  readonly queues: QueueChoice | undefined
   /** The caller's hold of the view; undefined while it polls. */
   hold: Disposable | undefined
   readonly #waiting: WaitingView
 
-  constructor({ accepts, mayPoll }: WaiterOptions, waiting: WaitingView) {
+  constructor({ accepts, mayPoll, queues }: WaiterOptions, waiting: WaitingView) {
     this.accepts = accepts
     this.mayPoll = mayPoll
+    this.queues = queues
     this.#waiting = waiting
   }
 
@@ -160,6 +165,8 @@ export class WaitingView {
 
   async #enter(caller: Waiter, signal: Stoppable): Promise<void> {
     const { view } = this.#options
+    // A view that was closed while the caller polled has forgotten its queues.
+    view.serve(caller.queues)
     caller.hold = view.hold()
     if (view.jobCount !== undefined) return
     await view.whenEntered({ signal }).catch((error: unknown) => {
@@ -247,7 +254,8 @@ export class WaitingView {
     const { backend, view, doomed, onError } = this.#options
     const rejected = this.#rejectedIds()
     const poll = new IdlePoll({
-      ...{ backend, rejected, accepts: (posting) => this.#isAccepted(posting) },
+      ...{ backend, rejected, choices: this.#callersThatMayPoll.map(({ queues }) => queues) },
+      ...{ accepts: (posting) => this.#isAccepted(posting) },
       onDoomed: (id) => doomed.add([id]),
     })
     const leastMs = Math.max(POLL_MS.least, this.#budget.refillMs)

@@ -65,9 +65,10 @@ export function defineConductor(program: Command, run: RunAction): void {
 const EXAMPLES = `
 Examples:
   $ jobboard conductor --flows ./flows.js --persistence directory:./logbooks
-  $ jobboard conductor --flows ./flows.js --size large --concurrency 1 --health 0.0.0.0:8080
+  $ jobboard conductor --flows ./flows.js --queue large --concurrency 1 --health 0.0.0.0:8080
   $ jobboard conductor --flows ./flows.js --burst
-  $ jobboard conductor --flows ./flows.js --queue urgent --queue bulk`
+  $ jobboard conductor --flows ./flows.js --queue urgent --queue bulk
+  $ jobboard conductor --flows ./flows.js --queue urgent=3,bulk=1`
 
 /** The pause between two attempts to reach any of several boards. */
 const START_PAUSE_MS = 500
@@ -82,10 +83,7 @@ async function conductor(options: ConductorCommandOptions, context: CliContext, 
   const settings = toConductorSettings(options)
   const telemetry = await openTelemetryOf(options)
   const boardSettings = { ...boardSettingsOf(options), ...definedOnly({ telemetry }) }
-  const isTyped = (name: string) => command.getOptionValueSource(name) === 'cli'
-  // Weights of the config file are those of its own queues.
-  const isOfOthers = isTyped('queue') && !isTyped('weights')
-  const boards = toBoards(isOfOthers ? withoutWeights(options) : options, context)
+  const boards = toBoards(options, context)
   const module = await loadModules(options, context)
   const { flows, services, hooks, onError } = module
   const release = options.release || context.env['JOBBOARD_RELEASE'] || undefined
@@ -150,10 +148,6 @@ async function conductor(options: ConductorCommandOptions, context: CliContext, 
     isRetryable: (error) => !opened && !hasStarted && error instanceof NotConnected,
   })
   return DONE
-}
-
-function withoutWeights({ weights: _, ...rest }: ConductorCommandOptions): ConductorCommandOptions {
-  return rest
 }
 
 /** Loads the modules of flows and of hooks. */

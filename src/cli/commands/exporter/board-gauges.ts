@@ -20,6 +20,19 @@ export const BOARD_GAUGES = {
     'The age of the job that has waited longest, since its post, its return or its due time. A lower bound if jobboard_board_complete is 0.',
     'flow',
   ),
+  jobboard_board_queue_jobs: gauge(
+    'Jobs by queue and state, with the states of jobboard_board_jobs. A lower bound if jobboard_board_complete is 0.',
+    'queue',
+    'state',
+  ),
+  jobboard_board_queue_oldest_waiting_seconds: gauge(
+    'The age of the job of a queue that has waited longest. A lower bound if jobboard_board_complete is 0.',
+    'queue',
+  ),
+  jobboard_board_queue_paused: gauge(
+    'Whether a queue is paused alone: 1. Queues that are not paused have no such gauge.',
+    'queue',
+  ),
   jobboard_board_limit_waiting: gauge(
     'Jobs that wait for a limit, by the kind of its key: the part before the first slash.',
     'kind',

@@ -44,11 +44,13 @@ export class GaugeReader implements Disposable {
   readonly #board: JobBoard
   readonly #label: string
   readonly #flows = new NameLimit()
+  readonly #queues = new NameLimit()
   readonly #kinds = new NameLimit()
   readonly #jobs: ThrottledRead<JobsSurvey>
   readonly #trash: ThrottledRead<Trash>
   readonly #conductors: ThrottledRead<Conductors>
   readonly #schedules: ThrottledRead<Schedules | undefined>
+  readonly #paused: ThrottledRead<Counts>
   #viewing: Promise<Disposable> | undefined
 
   /** @param options.label the name of the board in labels */
@@ -62,6 +64,7 @@ export class GaugeReader implements Disposable {
     this.#trash = new ThrottledRead(() => this.#readTrash(maxTrash), { minPeriodMs: TRASH_PERIOD_MS })
     this.#conductors = new ThrottledRead(() => this.#readConductors(), { minPeriodMs: CONDUCTORS_PERIOD_MS })
     this.#schedules = new ThrottledRead(() => this.#readSchedules(), { minPeriodMs: SCHEDULES_PERIOD_MS })
+    this.#paused = new ThrottledRead(() => this.#readPauses(), { minPeriodMs: SCHEDULES_PERIOD_MS })
   }
 
   [Symbol.dispose](): void {
@@ -90,15 +93,17 @@ export class GaugeReader implements Disposable {
   /** Reads everything before it records anything: a board that goes away during the reads must have no gauges rather than some. */
   async #read(): Promise<(sink: PrometheusSink<BoardGauge>) => void> {
     if (!this.#board.connected) throw new NotConnected(`${this.#board.uri} is away`)
-    const [jobs, trash, conductors, schedules] = await Promise.all([
+    const [jobs, trash, conductors, schedules, paused] = await Promise.all([
       this.#jobs.get(),
       this.#trash.get(),
       this.#conductors.get(),
       this.#schedules.get(),
+      this.#paused.get(),
     ])
     return (sink) => {
       this.#set(sink, 'jobboard_board_paused', this.#board.paused ? 1 : 0)
       this.#recordJobs(sink, jobs)
+      this.#recordAll(sink, 'jobboard_board_queue_paused', { label: 'queue', counts: paused })
       this.#recordAll(sink, 'jobboard_board_trash', { label: 'flow', counts: limitNames(trash.flows, this.#flows) })
       this.#set(sink, 'jobboard_board_complete', trash.isComplete ? 1 : 0, { part: 'trash' })
       this.#recordAll(sink, 'jobboard_board_conductors', { label: 'state', counts: conductors.states })
@@ -110,29 +115,51 @@ export class GaugeReader implements Disposable {
     }
   }
 
-  #recordJobs(sink: PrometheusSink<BoardGauge>, { total, isComplete, flows, limited }: JobsSurvey): void {
+  #recordJobs(sink: PrometheusSink<BoardGauge>, { total, isComplete, flows, queues, limited }: JobsSurvey): void {
     this.#set(sink, 'jobboard_board_length', total)
     this.#set(sink, 'jobboard_board_complete', isComplete ? 1 : 0, { part: 'jobs' })
-    const counts = new Map<string, { readonly flow: string; readonly state: string; count: number }>()
-    const oldest = new Map<string, number>()
-    const now = boardInternals(this.#board).now
-    for (const [name, survey] of flows) {
-      const flow = this.#flows.limit(name)
-      for (const [state, count] of Object.entries(survey.counts)) {
-        const key = JSON.stringify([flow, state])
-        counts.set(key, { flow, state, count: count + (counts.get(key)?.count ?? 0) })
-      }
-      const age = survey.oldest === undefined ? 0 : Math.max(0, now - survey.oldest) / 1_000
-      oldest.set(flow, Math.max(age, oldest.get(flow) ?? 0))
-    }
-    for (const { flow, state, count } of counts.values()) this.#set(sink, 'jobboard_board_jobs', count, { flow, state })
-    this.#recordAll(sink, 'jobboard_board_oldest_waiting_seconds', { label: 'flow', counts: oldest })
+    this.#recordSurveys(sink, flows, {
+      ...{ label: 'flow', names: this.#flows },
+      ...{ jobs: 'jobboard_board_jobs', oldest: 'jobboard_board_oldest_waiting_seconds' },
+    })
+    this.#recordSurveys(sink, queues, {
+      ...{ label: 'queue', names: this.#queues },
+      ...{ jobs: 'jobboard_board_queue_jobs', oldest: 'jobboard_board_queue_oldest_waiting_seconds' },
+    })
     const kinds = countBy(
       [...limited],
       ([key]) => this.#kinds.limit(key.split('/', 1)[0] ?? key),
       ([, count]) => count,
     )
     this.#recordAll(sink, 'jobboard_board_limit_waiting', { label: 'kind', counts: kinds })
+  }
+
+  /** Records the jobs by name and state, and the ages of the jobs that have waited longest. */
+  #recordSurveys(
+    sink: PrometheusSink<BoardGauge>,
+    surveys: JobsSurvey['flows'],
+    gauges: {
+      readonly label: string
+      readonly names: NameLimit
+      readonly jobs: BoardGauge
+      readonly oldest: BoardGauge
+    },
+  ): void {
+    const { label, names } = gauges
+    const counts = new Map<string, { readonly name: string; readonly state: string; count: number }>()
+    const oldest = new Map<string, number>()
+    const now = boardInternals(this.#board).now
+    for (const [full, survey] of surveys) {
+      const name = names.limit(full)
+      for (const [state, count] of Object.entries(survey.counts)) {
+        const key = JSON.stringify([name, state])
+        counts.set(key, { name, state, count: count + (counts.get(key)?.count ?? 0) })
+      }
+      const age = survey.oldest === undefined ? 0 : Math.max(0, now - survey.oldest) / 1_000
+      oldest.set(name, Math.max(age, oldest.get(name) ?? 0))
+    }
+    for (const { name, state, count } of counts.values()) this.#set(sink, gauges.jobs, count, { [label]: name, state })
+    this.#recordAll(sink, gauges.oldest, { label, counts: oldest })
   }
 
   #recordAll(
@@ -178,6 +205,15 @@ export class GaugeReader implements Disposable {
   async #readConductors(): Promise<Conductors> {
     const conductors = (await this.#board.entities('conductor')).map(conductorView)
     return { states: countBy(conductors, ({ state = 'unknown' }) => state), slots: countSlots(conductors) }
+  }
+
+  async #readPauses(): Promise<Counts> {
+    const paused = await this.#board.pausedQueues()
+    return countBy(
+      paused,
+      ({ queue }) => this.#queues.limit(queue),
+      () => 1,
+    )
   }
 
   /** Reads the schedules; returns undefined for a board without schedules, such as a board that TaskFlow shares. */

@@ -27,13 +27,13 @@ import { postFrom } from './from.ts'
 const FLAGS = {
   ...shared('--flows <module>', '--store <json>'),
   '--from <file>':
-    'post a job for each line of a file, or of standard input (-): a JSON object with flow, store, name, key (or { name, for, on }), uuid, priority, size, delay, ' +
+    'post a job for each line of a file, or of standard input (-): a JSON object with flow, store, name, key (or { name, for, on }), uuid, priority, queue, delay, ' +
     'expiresAfter, after, batch, deadline, maxAttempts, resources, limits, details; options of the command line are for lines that lack them',
   '--from-line <n>': ['with --from, the first line that is posted (default: 1)', count()],
   '--rejects <file>':
     'with --from, the file to which the lines that were not posted are written; with --from-line they are added to it',
   '--resume': 'with --from, leave out lines whose uuid is on the board',
-  ...shared('--name <name>', '--priority <priority>', '--size <size>', '--max-attempts <n>'),
+  ...shared('--name <name>', '--priority <priority>', '--queue <name>', '--size <size>', '--max-attempts <n>'),
   '--exclusive <resource>': ['resource that it owns exclusively while it runs; may be repeated', texts],
   '--shared <resource>': ['resource that it owns together with others while it runs; may be repeated', texts],
   '--limit <key>': ['key of a limit that it keeps, besides flow/NAME; may be repeated', texts],
@@ -169,10 +169,10 @@ function postToBoard(
 }
 
 function postOptions(options: PostCommandOptions): PostOptions {
-  const { name, priority, size, maxAttempts, uuid, batch, delay, expiresAfter, deadline } = options
+  const { name, priority, queue, size, maxAttempts, uuid, batch, delay, expiresAfter, deadline } = options
   return {
     ...toResourceOptions(options),
-    ...definedOnly({ name, priority, size, maxAttempts, uuid, batch, limits: options.limit }),
+    ...definedOnly({ name, priority, queue, size, maxAttempts, uuid, batch, limits: options.limit }),
     ...toKey(options),
     ...toDependencies(options),
     ...(delay === undefined ? {} : { delay: parseDuration(delay, '--delay') }),

@@ -1,7 +1,8 @@
 /** Checks what options of the section `conductor` say together: each may be right by itself. */
+import { QueueChoice } from '../../../board/internal.ts'
 import { InvalidArgument } from '../../../core/errors.ts'
-import { assertQueueName, assertWeightCount } from '../board-flags.ts'
-import { toConductorSettings } from '../conductor-flags.ts'
+import { assertWeightCount } from '../board-flags.ts'
+import { toConductorSettings, toQueueTexts, toServed } from '../conductor-flags.ts'
 import type { Path } from './faults.ts'
 import type { Config } from './schema.ts'
 import { toList } from './typed-options.ts'
@@ -18,7 +19,7 @@ interface ConductorCheck {
 export function conductorChecks(values: ConfigValues, { board }: Pick<Config, 'board'>): readonly ConductorCheck[] {
   const section = values.section('conductor')
   if (!section) return []
-  const { health, metrics, queue, weights } = section
+  const { health, metrics, queues, weights } = section
   const at = (key: string, assert: () => void): ConductorCheck => ({ path: ['conductor', key], assert })
   const address = health === undefined ? {} : { health: String(health) }
   const boards = toList(board)
@@ -28,15 +29,12 @@ export function conductorChecks(values: ConfigValues, { board }: Pick<Config, 'b
       if (metrics && health === undefined)
         throw new InvalidArgument('conductor.metrics needs conductor.health, where /metrics is answered')
     }),
-    at('queue', () => {
-      for (const name of queue ?? []) assertQueueName(name)
-      if (queue && boards.length > 1)
-        throw new InvalidArgument(
-          'conductor.queue names boards below the only board, and the file has a list of boards',
-        )
+    at('queues', () => {
+      const served = queues && toServed(toQueueTexts(queues))
+      if (served) QueueChoice.parse(served, 'conductor')
     }),
     at('weights', () => {
-      if (weights) assertWeightCount(weights.length, queue?.length ?? Math.max(1, boards.length))
+      if (weights) assertWeightCount(weights.length, Math.max(1, boards.length))
     }),
   ]
 }

@@ -3,6 +3,7 @@ import { dirname, isAbsolute, resolve } from 'node:path'
 import { InvalidArgument } from '../../../core/errors.ts'
 import type { CliContext, FileSettings } from '../../context.ts'
 import type { ChosenBoard } from '../board-flags.ts'
+import { toQueueTexts } from '../conductor-flags.ts'
 import { definedOnly, type SharedOptions } from '../shared-options.ts'
 import type { ConfigFile } from './config-file.ts'
 import { flowDefaultsOf, limitsOf, makeAll, schedulesOf } from './declarations.ts'
@@ -230,14 +231,13 @@ export class SettingsResolver {
   }
 
   #conductor(askedBoards: number): Readonly<Record<string, unknown>> {
-    const { health, release, queue, weights, ...others } = this.#values.section('conductor') ?? {}
-    // Queues are below the file's only board, and weights are those of its boards: they are not for others.
-    const isQueued = queue !== undefined && askedBoards < 2
+    const { health, release, queues, weights, ...others } = this.#values.section('conductor') ?? {}
+    // The weights are those of the file's boards: they are not for others.
     const isReleaseSet = Boolean(this.#env['JOBBOARD_RELEASE'])
     return definedOnly({
       ...others,
-      queue: isQueued ? queue : undefined,
-      weights: isQueued || askedBoards === 0 ? weights : undefined,
+      queue: queues === undefined ? undefined : toQueueTexts(queues),
+      weights: askedBoards === 0 ? weights : undefined,
       health: typeof health === 'number' ? String(health) : health,
       release: isReleaseSet ? undefined : release,
     })

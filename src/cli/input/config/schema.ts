@@ -41,7 +41,8 @@ const persistencePart = z.union([
 /** The options of jobs, as a posting has them. */
 const posting = {
   priority: choice('The priority of the jobs', PRIORITY_CHOICES).optional(),
-  size: choice('The size of the jobs, by which conductors choose', SIZE_CHOICES).optional(),
+  queue: text('The queue of the jobs').optional(),
+  size: choice('Deprecated: queue', SIZE_CHOICES).optional(),
   maxAttempts: count('The number of failed runs after which a job goes to the trash', {
     most: MAX_ATTEMPTS,
   }).optional(),
@@ -137,7 +138,13 @@ const conductor = z.strictObject({
   concurrency: count('The number of jobs that run at once').optional(),
   flowConcurrency: count('The number of tasks of one flow that run at once').optional(),
   name: text('The name on the board, unique among living conductors').optional(),
-  size: z.array(choice('Claims jobs of these sizes only', SIZE_CHOICES)).optional(),
+  queues: z
+    .union([
+      z.array(text('A queue whose jobs it claims, or a pattern; those of the first before those of the next')).min(1),
+      z.record(z.string(), count('The share of the queue in the claims')),
+    ])
+    .optional(),
+  size: z.array(choice('Deprecated: queues', SIZE_CHOICES)).optional(),
   burst: flag('Whether it stops when nothing is left to claim').optional(),
   maxJobs: count('It stops after so many jobs').optional(),
   maxIdleTime: duration('It stops after this time without a running job').optional(),
@@ -170,7 +177,6 @@ const conductor = z.strictObject({
       }),
     ])
     .optional(),
-  queue: z.array(text('A board below the URI of the board, in place of it')).optional(),
   weights: z.array(count('The share of a board in the claims')).optional(),
   release: text("The name of the application's release, for hooks; like JOBBOARD_RELEASE").optional(),
   logLevel: choice('The least level that is logged', LOG_LEVEL_CHOICES).optional(),

@@ -1,6 +1,6 @@
 /** The state of a board as bars and tables. */
 
-import { formatAge, type InfoView, type RunningView } from '../../../views/index.ts'
+import { formatAge, type InfoView, type QueueView, type RunningView } from '../../../views/index.ts'
 import { PRIORITY_CHOICES } from '../../input/choices.ts'
 import { renderBar } from './columns.ts'
 import { conductorsTable } from './lists.ts'
@@ -20,6 +20,7 @@ export function infoLines(info: InfoView, screen: Screen, { rows, watched = fals
     headline(info, screen, { watched }),
     '',
     ...counts,
+    ...queueLines(info, screen),
     '',
     ...conductorLines(info, screen),
     ...limitLines(info, screen),
@@ -95,6 +96,19 @@ function barLine(row: BarRow, { most, width, screen }: { most: number; width: nu
 
 function rowTotal({ parts }: BarRow): number {
   return parts.reduce((total, [count]) => total + count, 0)
+}
+
+/** Returns a table of the queues, unless the default one is the only one and not paused. */
+function queueLines({ queues }: InfoView, screen: Screen): string[] {
+  if (queues.every(({ queue, pause }) => queue === 'default' && !pause)) return []
+  const columns: readonly Column<QueueView>[] = [
+    { title: 'QUEUE', value: ({ queue }) => queue, min: 12 },
+    { title: 'UNCLAIMED', value: ({ unclaimed }) => String(unclaimed) },
+    { title: 'CLAIMED', value: ({ claimed }) => String(claimed) },
+    { title: 'OLDEST', value: ({ oldest }) => oldest && formatAge(oldest, screen.now) },
+    { title: 'PAUSED', value: ({ pause }) => pause && pauseText(pause, screen.now), optional: true },
+  ]
+  return ['', ...renderTable(columns, queues, screen)]
 }
 
 function conductorLines({ conductors, slots }: InfoView, screen: Screen): string[] {

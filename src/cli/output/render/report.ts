@@ -34,7 +34,7 @@ function boardFacts(job: JobView & PostingView & Pick<ReportedJob, 'failedAttemp
   const {
     owner,
     priority,
-    size,
+    queue,
     runs,
     maxAttempts,
     postedAt,
@@ -51,7 +51,7 @@ function boardFacts(job: JobView & PostingView & Pick<ReportedJob, 'failedAttemp
     ['owner', owner],
     ['because', waitingFor?.text],
     ['priority', priority],
-    ['size', size],
+    ['queue', queue],
     ['key', keyTakenUntil ? `${key}, taken until ${keyTakenUntil.toISOString()} or its end, whichever is later` : key],
     ...resourceFacts(job),
     ['limits', job.limits?.map(({ key: limit, cost }) => (cost === 1 ? limit : `${limit} (${cost})`)).join(', ')],

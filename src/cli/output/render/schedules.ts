@@ -85,11 +85,11 @@ function policyFacts({ spec, policies = {} }: ScheduleView): Facts {
 
 function postFacts({ flow, post }: ScheduleView): Facts {
   if (!post) return []
-  const { name, priority, size, maxAttempts, expiresAfter, deadline, onOwnerLost } = post
+  const { name, priority, queue, maxAttempts, expiresAfter, deadline, onOwnerLost } = post
   return [
     ['job name', name === flow ? undefined : name],
     ['priority', priority === 'NORMAL' ? undefined : priority],
-    ['size', size === 'medium' ? undefined : size],
+    ['queue', queue],
     ['attempts', maxAttempts === DEFAULT_MAX_ATTEMPTS ? undefined : String(maxAttempts)],
     [
       'expires',

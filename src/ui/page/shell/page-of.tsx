@@ -9,6 +9,7 @@ import { FlowsPage } from '../pages/lists/flows.tsx'
 import { HistoryPage } from '../pages/lists/history.tsx'
 import { LimitsPage } from '../pages/lists/limits.tsx'
 import { LogbooksPage } from '../pages/lists/logbooks.tsx'
+import { QueuesPage } from '../pages/lists/queues.tsx'
 import { SchedulesPage } from '../pages/lists/schedules.tsx'
 import { TrashPage } from '../pages/lists/trash.tsx'
 import { OverviewPage } from '../pages/overview/overview.tsx'
@@ -18,6 +19,7 @@ const LISTS: Readonly<Record<Page, () => JSX.Element>> = {
   overview: OverviewPage,
   jobs: JobsPage,
   trash: TrashPage,
+  queues: QueuesPage,
   flows: FlowsPage,
   schedules: SchedulesPage,
   limits: LimitsPage,

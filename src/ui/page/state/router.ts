@@ -7,6 +7,7 @@ export const PAGES = {
   overview: 'o',
   jobs: 'j',
   trash: 't',
+  queues: 'q',
   flows: 'f',
   schedules: 's',
   limits: 'l',

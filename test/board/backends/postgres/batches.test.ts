@@ -17,7 +17,7 @@ import { usual as test, variant } from '../../../variant.ts'
 import { jobIdFor } from '../../boards.ts'
 import { nextEvent, rejectionOf } from '../../events.ts'
 import { all, claimed, namesOn, refresh } from '../../jobs.ts'
-import { newSchema, type PostgresPlace, postgresPlaceOn } from './boards.ts'
+import { functionsAsFormer, newSchema, type PostgresPlace, postgresPlaceOn } from './boards.ts'
 import { countDeadlocks, countOf, openTransaction, untilWaiting } from './server-side.ts'
 
 const CLAIMER = new URL('../../stopped-claimer.ts', import.meta.url)
@@ -711,7 +711,7 @@ test('a board that an earlier release has made has batches, and its jobs are don
   const pool = new PostgresPool(parsePostgresLocation(parseUri(server.uri, 'board')))
   const { steps, ...migrations } = boardMigrations(place.schema)
   const at = steps.findIndex((step) => step.includes('CREATE TABLE IF NOT EXISTS') && step.includes('.batches ('))
-  await migrate(pool, { ...migrations, steps: [...steps.slice(0, at - 1), steps.at(-1) ?? ''] })
+  await migrate(pool, { ...migrations, indexes: [], steps: [...steps.slice(0, at - 1), functionsAsFormer(steps)] })
   expect((await place.query("SELECT to_regclass('@.batches') IS NULL AS missing"))[0]).toEqual({ missing: true })
   await pool.close()
   await using board = await place.open()

@@ -7,7 +7,7 @@ import { parseUri } from '../../../../src/core/uri.ts'
 import { type Migrations, migrate, PostgresPool, parsePostgresLocation } from '../../../../src/postgres/index.ts'
 import { createDatabase, type PostgresDatabase } from '../../../support/postgres-database.ts'
 import { claimed, namesOn } from '../../jobs.ts'
-import { newSchema, postgresPlaceOn } from './boards.ts'
+import { functionsAsFormer, newSchema, postgresPlaceOn } from './boards.ts'
 import { openTransaction } from './server-side.ts'
 
 interface FormerFunction {
@@ -53,7 +53,7 @@ afterAll(async () => {
 /** Returns the migrations of the older release, with these functions. */
 function formerMigrations(schema: string, functions?: string): Migrations {
   const { steps } = boardMigrations(schema)
-  return { schema, part: 'board', steps: [...steps.slice(0, FORMER_STEPS - 1), functions ?? steps.at(-1) ?? ''] }
+  return { schema, part: 'board', steps: [...steps.slice(0, FORMER_STEPS - 1), functions ?? functionsAsFormer(steps)] }
 }
 
 test('each function that the older release calls is replaced by one of this release, which takes the same calls', async () => {

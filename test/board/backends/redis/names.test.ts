@@ -10,8 +10,8 @@ import { systemClock } from '../../../../src/core/time.ts'
 test('all keys of a board have one hash tag, and those of two boards are not alike', () => {
   const [one, other] = [new RedisLayout('a'), new RedisLayout('a:jobs')]
   expect(one.keys('id').every((key) => key.startsWith('{a}:'))).toBe(true)
-  expect(one.keys('id')).toHaveLength(34)
-  expect(new Set([...one.keys('id'), ...other.keys('id'), one.channel, other.channel]).size).toBe(70)
+  expect(one.keys('id')).toHaveLength(36)
+  expect(new Set([...one.keys('id'), ...other.keys('id'), one.channel, other.channel]).size).toBe(74)
   for (const prefix of ['', 'a}b', '{', 'a b']) expect(() => new RedisLayout(prefix)).toThrow(InvalidArgument)
 })
 

@@ -55,7 +55,7 @@ describe.each([
     newer.exec('PRAGMA user_version = 99')
     newer.close()
     expect(String(await rejectionOf(open()))).toContain(
-      'has format 99, and this release knows 1: a newer release wrote it',
+      'has format 99, and this release knows 2: a newer release wrote it',
     )
   })
 
@@ -65,6 +65,27 @@ describe.each([
     expect(error).toMatchObject({ code: 'JOBBOARD_INVALID_ARGUMENT' })
     expect(String(error)).toContain('name another folder')
   })
+})
+
+test('a file of the first format is migrated with its jobs', async () => {
+  {
+    await using board = await openBoard(`sqlite:${file}`)
+    await board.post('flow', { n: 1 }, { name: 'earlier' })
+  }
+  const earlier = openDatabase(file)
+  earlier.exec('DROP INDEX jobs_in_queues; DROP INDEX jobs_that_rest_in_queues; ALTER TABLE jobs DROP COLUMN queue')
+  earlier.exec('PRAGMA user_version = 1')
+  earlier.close()
+  // Two processes may find the earlier format at the same time.
+  const boards = await Promise.all([openBoard(`sqlite:${file}`), openBoard(`sqlite:${file}`)])
+  try {
+    const [one, two] = boards
+    await two?.post('flow', {}, { name: 'later', queue: 'bulk' })
+    expect((await one?.claimNext({ queues: ['default'] }))?.[0]?.job.name).toBe('earlier')
+    expect((await one?.claimNext({ queues: ['bulk'] }))?.[0]?.job.name).toBe('later')
+  } finally {
+    await Promise.all(boards.map((board) => board.close()))
+  }
 })
 
 test.each([

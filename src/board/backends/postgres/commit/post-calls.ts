@@ -5,6 +5,7 @@ import type { Posted, PostRequest } from '../../../contract/index.ts'
 import type { Dependency } from '../../../model/dependencies.ts'
 import { closedBatchError, duplicateMemberError, unknownBatchError } from '../../../model/post-batch.ts'
 import { encodePosting, MAX_POSTING_BYTES, type Posting, toCountedBytes } from '../../../model/posting.ts'
+import { DEFAULT_QUEUE } from '../../../model/queues.ts'
 import type { PostgresBoard } from '../store/board.ts'
 import { jobId, jobNumbers, textDigest } from '../store/rows.ts'
 import { type Encoded, joinBytes } from './grouping.ts'
@@ -45,7 +46,9 @@ export function toPostParameters(items: readonly EncodedPost[]): unknown[] {
     ...joinBytes(items),
     postings.map(({ uuid }) => uuid),
     postings.map(({ name }) => encodeText(name)),
-    postings.some(({ priority }) => priority !== 'NORMAL') ? postings.map(({ priority }) => priority) : [],
+    postings.some(({ priority, queue }) => priority !== 'NORMAL' || queue !== undefined)
+      ? postings.map(toPlaceText)
+      : [],
     emptyIfNone(postings.map(toKeyDigest)),
     emptyIfNone(postings.map(({ onOwnerLost = null }) => onOwnerLost)),
     emptyIfNone(postings.map(({ delay = null }) => delay)),
@@ -57,6 +60,11 @@ export function toPostParameters(items: readonly EncodedPost[]): unknown[] {
 
 function emptyIfNone<T>(values: readonly (T | null)[]): readonly (T | null)[] {
   return values.some((value) => value !== null) ? values : []
+}
+
+/** Returns the place of a job as functions of the database have it: its priority, with its queue after a space unless that is the default one. */
+export function toPlaceText({ priority, queue = DEFAULT_QUEUE }: Pick<Posting, 'priority' | 'queue'>): string {
+  return queue === DEFAULT_QUEUE ? priority : `${priority} ${encodeText(queue)}`
 }
 
 /** Returns the digest of the posting's key, by which the database finds it; null without a key. */

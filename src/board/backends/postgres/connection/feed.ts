@@ -12,6 +12,7 @@
 
 import { createDeferred, type Deferred } from '../../../../core/async/abort.ts'
 import { startTimer } from '../../../../core/time.ts'
+import { decodeText } from '../../../../postgres/index.ts'
 import type { BackendSink, BoardChange, HealthEvent } from '../../../contract/index.ts'
 import { PRIORITIES } from '../../../model/claim-order.ts'
 import { NotificationCanary } from '../../notification-canary.ts'
@@ -207,13 +208,23 @@ export class PostgresChangeFeed {
   /** Reports the changes of a poll. */
   #report(parts: readonly TransactionPart[]): void {
     const batch: BoardChange[] = []
-    for (const [kind, jobs, ranks, dues] of parts) {
+    for (const [kind, jobs, ranks, dues, , queues] of parts) {
       if (kind === 'paused' || kind === 'resumed') this.#options.sink.paused(kind === 'paused')
       for (const [index, job] of jobs.entries()) {
         if (!isJobNumber(job)) this.#options.misnumbered(job)
         else if (isPlacedKind(kind))
-          batch.push(toPlacedChange(PLACED_CHANGES[kind], { job, rank: ranks?.[index], due: dues?.[index] }))
-        else for (const change of CHANGES_BY_KIND[kind] ?? []) batch.push({ kind: change, id: jobId(job) })
+          batch.push(
+            toPlacedChange(PLACED_CHANGES[kind], {
+              job,
+              rank: ranks?.[index],
+              due: dues?.[index],
+              queue: queues?.[index],
+            }),
+          )
+        else {
+          for (const change of CHANGES_BY_KIND[kind] ?? []) batch.push({ kind: change, id: jobId(job) })
+          if (kind === 'claimed' && ranks?.[index] === 1) batch.push({ kind: 'holds', id: jobId(job) })
+        }
       }
     }
     if (batch.length > 0) this.#options.sink.changes(batch)
@@ -230,7 +241,8 @@ export function parseFollowed(payload: string): BoardChange[] {
 
 /**
  * The changes of one kind in a transaction. Posted, ready and replaced jobs include ranks that are not the default, and due times: `'Infinity'` for a
- * job that waits for others, since JSON has no such number.
+ * job that waits for others, since JSON has no such number; and the queues of jobs, null for the default one, if any is in another. Claimed jobs include 1
+ * for each that holds resources or slots, if any does.
  */
 type TransactionPart = readonly [
   kind: string,
@@ -238,6 +250,7 @@ type TransactionPart = readonly [
   ranks: number[] | null,
   dues: (number | string)[] | null,
   transaction: string,
+  queues?: (string | null)[] | null,
 ]
 
 const transactionOf = ([, , , , transaction]: TransactionPart): string => transaction
@@ -252,11 +265,17 @@ function isPlacedKind(kind: string): kind is keyof typeof PLACED_CHANGES {
 /** Returns a change with the place of the job in claim order. */
 function toPlacedChange(
   kind: BoardChange['kind'],
-  { job, rank, due = 0 }: { job: number; rank: number | undefined; due: number | string | undefined },
+  {
+    job,
+    rank,
+    due = 0,
+    queue,
+  }: { job: number; rank: number | undefined; due: number | string | undefined; queue: string | null | undefined },
 ): BoardChange {
   const id = jobId(job)
   const priority = (rank === undefined ? undefined : PRIORITIES[rank]) ?? 'NORMAL'
-  return { kind, id, at: { id, priority, order: BigInt(job), dueAt: Number(due) } }
+  const at = { id, priority, order: BigInt(job), dueAt: Number(due) }
+  return { kind, id, at: typeof queue === 'string' ? { ...at, queue: decodeText(queue) } : at }
 }
 
 /** The changes of a job for each kind in the table. */

@@ -93,9 +93,9 @@ BEGIN
     v_from := v_gap[2]::integer;
   END LOOP;
   v_due := coalesce(clock_timestamp() + v_callback.delay * interval '1 ms', '-infinity');
-  INSERT INTO :SCHEMA.jobs (board, uuid, name, priority, on_owner_lost, body, due_at)
-  VALUES (p_board, v_uuid, v_callback.name, v_callback.priority, v_callback.on_owner_lost,
-    v_body || substring(v_callback.body FROM v_from + 1), v_due)
+  INSERT INTO :SCHEMA.jobs (board, uuid, name, priority, on_owner_lost, body, due_at, queue)
+  VALUES (p_board, v_uuid, v_callback.name, :SCHEMA.priority_in(v_callback.priority), v_callback.on_owner_lost,
+    v_body || substring(v_callback.body FROM v_from + 1), v_due, :SCHEMA.queue_in(v_callback.priority))
   RETURNING id, rank INTO v_id, v_rank;
-  PERFORM :SCHEMA.log_change(p_board, 'posted', ARRAY[v_id], ARRAY[v_rank], ARRAY[:SCHEMA.milliseconds(v_due)]);
+  PERFORM :SCHEMA.log_placed(p_board, 'posted', ARRAY[v_id], ARRAY[v_rank], ARRAY[:SCHEMA.milliseconds(v_due)]);
 END $function$;

@@ -19,7 +19,7 @@ END $function$;
 -- followers of jobs that have ended.
 --
 -- p_kind: posted, ready, replaced, claimed, abandoned, freed, consumed, trashed, cancelled, paused or resumed. p_jobs: the numbers of the
--- jobs. p_ranks, p_dues: of posted, ready and replaced jobs, where any of them differs from the default.
+-- jobs. p_ranks, p_dues: of posted, ready and replaced jobs, where any of them differs from the default. p_ranks of claimed jobs: 1 for each job that holds resources or slots, else 0; or null if none does.
 --
 -- The name of the channel of the board ends with p_board. The name of the channel on which a session receives the changes of the jobs
 -- that it follows ends with p_board, `_` and the number of the session.
@@ -44,8 +44,44 @@ BEGIN
   END IF;
 END $function$;
 
+-- Records a change of posted, ready or replaced jobs as log_change does, with the queues of jobs that are not in the default one. p_jobs is in the
+-- order of numbers.
+CREATE OR REPLACE FUNCTION :SCHEMA.log_placed(p_board integer, p_kind text, p_jobs bigint[], p_ranks smallint[], p_dues float8[])
+RETURNS void LANGUAGE plpgsql
+SET search_path TO pg_catalog, pg_temp
+AS $function$
+DECLARE v_queues text[];
+BEGIN
+  SELECT array_agg(queue ORDER BY id) INTO v_queues FROM :SCHEMA.jobs WHERE id = ANY(p_jobs);
+  IF num_nonnulls(VARIADIC v_queues) = 0 THEN
+    PERFORM :SCHEMA.log_change(p_board, p_kind, p_jobs, p_ranks, p_dues);
+    RETURN;
+  END IF;
+  INSERT INTO :SCHEMA.changes (board, kind, jobs, ranks, dues, queues) VALUES (p_board, p_kind, p_jobs, p_ranks, p_dues, v_queues);
+  IF current_setting('transaction_isolation') IN ('repeatable read', 'serializable')
+    OR EXISTS (SELECT FROM :SCHEMA.sessions WHERE board = p_board AND notified) THEN
+    PERFORM pg_notify(':CHANNEL' || p_board, '');
+  END IF;
+  IF p_kind <> 'posted' THEN
+    PERFORM pg_notify(':CHANNEL' || p_board || '_' || session, p_kind || ' ' || job)
+    FROM :SCHEMA.followers WHERE job = ANY(p_jobs) AND board = p_board;
+  END IF;
+END $function$;
+
+-- Returns the priority in the place of a job as clients give it: the priority alone, or with its queue after a space.
+CREATE OR REPLACE FUNCTION :SCHEMA.priority_in(p_place text)
+RETURNS text LANGUAGE sql IMMUTABLE
+SET search_path TO pg_catalog, pg_temp
+AS $function$ SELECT split_part(p_place, ' ', 1) $function$;
+
+-- Returns the queue in the place of a job; null for the default one.
+CREATE OR REPLACE FUNCTION :SCHEMA.queue_in(p_place text)
+RETURNS text LANGUAGE sql IMMUTABLE
+SET search_path TO pg_catalog, pg_temp
+AS $function$ SELECT nullif(substr(p_place, strpos(p_place || ' ', ' ') + 1), '') $function$;
+
 -- Returns one row: a new snapshot, the clock in milliseconds since 1970, and the changes that p_snapshot does not contain,
--- oldest first, each as [kind, jobs, ranks, dues, transaction]; null if there are none.
+-- oldest first, each as [kind, jobs, ranks, dues, transaction, queues]; null if there are none.
 --
 -- Transactions below pg_snapshot_xmax were assigned before p_snapshot; of these only the ones that were in progress are
 -- read. In PL/pgSQL, because a function in SQL is planned anew in each call.
@@ -57,7 +93,7 @@ SET search_path TO pg_catalog, pg_temp
 AS $function$
 BEGIN
   RETURN QUERY SELECT pg_current_snapshot()::text, extract(epoch FROM clock_timestamp())::float8 * 1000, (
-    SELECT json_agg(json_build_array(c.kind, c.jobs, c.ranks, c.dues, c.transaction) ORDER BY c.number) FROM (
+    SELECT json_agg(json_build_array(c.kind, c.jobs, c.ranks, c.dues, c.transaction, c.queues) ORDER BY c.number) FROM (
       SELECT * FROM :SCHEMA.changes WHERE board = p_board AND transaction >= pg_snapshot_xmax(p_snapshot)
       UNION ALL
       SELECT * FROM :SCHEMA.changes WHERE board = p_board AND transaction = ANY(ARRAY(SELECT pg_snapshot_xip(p_snapshot)))

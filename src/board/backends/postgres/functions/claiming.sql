@@ -169,7 +169,10 @@ BEGIN
     RETURNING j.id, a.at - 1 AS at, v_base + nextval(':SCHEMA.fences') AS fence
   )
   SELECT array_agg(id), array_agg(at), array_agg(fence) INTO v_granted, v_places, v_fences FROM granted;
-  IF v_granted IS NOT NULL THEN PERFORM :SCHEMA.log_change(p_board, 'claimed', v_granted); END IF;
+  IF v_granted IS NOT NULL THEN
+    PERFORM :SCHEMA.log_change(p_board, 'claimed', v_granted, CASE WHEN p_asking <> '{}' OR p_wanting <> '{}' THEN
+      ARRAY(SELECT (at + 1 = ANY(p_asking || p_wanting))::integer::smallint FROM unnest(v_places) WITH ORDINALITY AS g(at, number) ORDER BY number) END);
+  END IF;
   IF v_granted IS NULL OR cardinality(v_granted) < cardinality(p_ids) THEN
     SELECT json_agg(json_build_array(a.at - 1,
       CASE WHEN j.id IS NULL THEN 'gone' WHEN a.id = ANY(v_waiting) THEN 'waits' ELSE 'changed' END)) INTO v_refused

@@ -105,5 +105,5 @@ BEGIN
     INTO v_ready, v_ranks, v_dues FROM ready;
   END IF;
   IF v_cancelled IS NOT NULL THEN PERFORM :SCHEMA.log_change(p_board, 'cancelled', v_cancelled); END IF;
-  IF v_ready IS NOT NULL THEN PERFORM :SCHEMA.log_change(p_board, 'ready', v_ready, v_ranks, v_dues); END IF;
+  IF v_ready IS NOT NULL THEN PERFORM :SCHEMA.log_placed(p_board, 'ready', v_ready, v_ranks, v_dues); END IF;
 END $function$;

@@ -43,7 +43,7 @@ DECLARE
   v_due timestamptz := coalesce(v_now + p_delay * interval '1 ms', '-infinity');
   v_job :SCHEMA.jobs;
 BEGIN
-  UPDATE :SCHEMA.jobs SET body = p_body, life = NULL, name = p_name, priority = p_priority, on_owner_lost = p_owner_lost,
+  UPDATE :SCHEMA.jobs SET body = p_body, life = NULL, name = p_name, priority = :SCHEMA.priority_in(p_priority), queue = :SCHEMA.queue_in(p_priority), on_owner_lost = p_owner_lost,
     revision = revision + 1, written_at = v_now,
     due_at = CASE WHEN due_when_ready IS NULL THEN v_due ELSE due_at END,
     due_when_ready = CASE WHEN due_when_ready IS NOT NULL THEN v_due END
@@ -54,6 +54,6 @@ BEGIN
   END IF;
   DELETE FROM :SCHEMA.key_windows WHERE key = p_key AND board = p_board;
   PERFORM :SCHEMA.take_keys(p_board, ARRAY[p_id], ARRAY[p_key], ARRAY[v_job.uuid], ARRAY[p_window]);
-  PERFORM :SCHEMA.log_change(p_board, 'replaced', ARRAY[p_id], ARRAY[v_job.rank], ARRAY[:SCHEMA.milliseconds(v_job.due_at)]);
+  PERFORM :SCHEMA.log_placed(p_board, 'replaced', ARRAY[p_id], ARRAY[v_job.rank], ARRAY[:SCHEMA.milliseconds(v_job.due_at)]);
   RETURN :SCHEMA.answer(p_lane, p_number, '"done"');
 END $function$;

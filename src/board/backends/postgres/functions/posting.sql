@@ -18,7 +18,8 @@
 -- Posts jobs together. A job is not posted if its key is taken, if it depends on a job that is not on the board, or if its batch refuses
 -- it.
 --
--- p_bodies: the postings, joined; p_lengths: the length of each; then arrays with one element for each job: uuid, name, priority, digest of
+-- p_bodies: the postings, joined; p_lengths: the length of each; then arrays with one element for each job: uuid, name, priority (with the queue
+-- after a space unless the job is in the default one), digest of
 -- the key or null, onOwnerLost or null, delay in milliseconds or null. Arrays with one element for each dependency: p_dependents (the index
 -- of the job, from 1), p_after (the number of the other job) and p_settled (whether it is met also by the end in the trash). p_windows: for
 -- each job the window of its key in milliseconds, or null. p_batches: for each job the uuid of its batch, or null, and p_members: the uuid
@@ -59,21 +60,27 @@ DECLARE
   v_reasons json[] := '{}';
   v_twice bigint[];
   v_now timestamptz;
+  v_queues text[];
 BEGIN
+  IF p_priorities <> '{}' AND array_to_string(p_priorities, '') LIKE '% %' THEN
+    v_queues := ARRAY(SELECT :SCHEMA.queue_in(place) FROM unnest(p_priorities) WITH ORDINALITY AS a(place, at) ORDER BY at);
+    p_priorities := ARRAY(SELECT :SCHEMA.priority_in(place) FROM unnest(p_priorities) WITH ORDINALITY AS a(place, at) ORDER BY at);
+  END IF;
   SELECT array_agg(nextval(':SCHEMA.job_ids')) INTO v_ids FROM generate_subscripts(p_lengths, 1);
   IF num_nonnulls(VARIADIC p_keys) = 0 AND p_after = '{}' AND p_batches = '{}' THEN
     v_now := clock_timestamp();
-    INSERT INTO :SCHEMA.jobs (id, board, uuid, name, priority, on_owner_lost, body, posted_at, written_at, due_at)
+    INSERT INTO :SCHEMA.jobs (id, board, uuid, name, priority, on_owner_lost, body, posted_at, written_at, due_at, queue)
     SELECT id, p_board, uuid, name, coalesce(priority, 'NORMAL'), owner_lost, substring(p_bodies FROM start::integer FOR length), v_now, v_now,
-      coalesce(v_now + delay * interval '1 ms', '-infinity')
+      coalesce(v_now + delay * interval '1 ms', '-infinity'), queue
     FROM (SELECT *, sum(length) OVER (ORDER BY at) - length + 1 AS start
-      FROM unnest(v_ids, p_lengths, p_uuids, p_names, p_priorities, p_owner_lost, p_delays)
-        WITH ORDINALITY AS a(id, length, uuid, name, priority, owner_lost, delay, at)) AS requested;
+      FROM unnest(v_ids, p_lengths, p_uuids, p_names, p_priorities, p_owner_lost, p_delays, v_queues)
+        WITH ORDINALITY AS a(id, length, uuid, name, priority, owner_lost, delay, queue, at)) AS requested;
     IF 'NORMAL' <> ANY(p_priorities) OR num_nonnulls(VARIADIC p_delays) > 0 THEN
       SELECT array_agg(rank ORDER BY id), array_agg(:SCHEMA.milliseconds(due_at) ORDER BY id) INTO v_ranks, v_dues
       FROM :SCHEMA.jobs WHERE id = ANY(v_ids);
     END IF;
-    PERFORM :SCHEMA.log_change(p_board, 'posted', v_ids, v_ranks, v_dues);
+    IF v_queues IS NULL THEN PERFORM :SCHEMA.log_change(p_board, 'posted', v_ids, v_ranks, v_dues);
+    ELSE PERFORM :SCHEMA.log_placed(p_board, 'posted', v_ids, v_ranks, v_dues); END IF;
     RETURN :SCHEMA.answer(p_lane, p_number, json_build_object('ids', v_ids));
   END IF;
   IF p_batches <> '{}' THEN
@@ -101,13 +108,13 @@ BEGIN
   END IF;
   WITH requested AS (
     SELECT *, sum(length) OVER (ORDER BY at) - length + 1 AS start, clock_timestamp() AS now, at = ANY(v_waiting) AS waits
-    FROM unnest(v_ids, p_lengths, p_uuids, p_names, p_priorities, p_keys, p_owner_lost, p_delays, v_batches)
-      WITH ORDINALITY AS a(id, length, uuid, name, priority, key, owner_lost, delay, batch, at)
+    FROM unnest(v_ids, p_lengths, p_uuids, p_names, p_priorities, p_keys, p_owner_lost, p_delays, v_batches, v_queues)
+      WITH ORDINALITY AS a(id, length, uuid, name, priority, key, owner_lost, delay, batch, queue, at)
   ), inserted AS (
-    INSERT INTO :SCHEMA.jobs (id, board, uuid, name, priority, key, on_owner_lost, body, posted_at, written_at, due_at, due_when_ready, batch)
+    INSERT INTO :SCHEMA.jobs (id, board, uuid, name, priority, key, on_owner_lost, body, posted_at, written_at, due_at, due_when_ready, batch, queue)
     SELECT id, p_board, uuid, name, coalesce(priority, 'NORMAL'), key, owner_lost, substring(p_bodies FROM start::integer FOR length), now, now,
       CASE WHEN waits THEN 'infinity' ELSE coalesce(now + delay * interval '1 ms', '-infinity') END,
-      CASE WHEN waits THEN coalesce(now + delay * interval '1 ms', '-infinity') END, batch
+      CASE WHEN waits THEN coalesce(now + delay * interval '1 ms', '-infinity') END, batch, queue
     FROM requested WHERE at <> ALL(v_refused) ORDER BY key, batch, uuid, id
     ON CONFLICT DO NOTHING RETURNING id, rank, due_at
   )
@@ -132,7 +139,8 @@ BEGIN
     INSERT INTO :SCHEMA.batch_posts (batch, jobs)
     SELECT batch, count(*) FROM unnest(v_ids, v_batches) AS a(id, batch) WHERE id = ANY(v_posted) AND batch IS NOT NULL GROUP BY batch;
   END IF;
-  IF v_posted IS NOT NULL THEN PERFORM :SCHEMA.log_change(p_board, 'posted', v_posted, v_ranks, v_dues); END IF;
+  IF v_posted IS NOT NULL AND v_queues IS NULL THEN PERFORM :SCHEMA.log_change(p_board, 'posted', v_posted, v_ranks, v_dues);
+  ELSIF v_posted IS NOT NULL THEN PERFORM :SCHEMA.log_placed(p_board, 'posted', v_posted, v_ranks, v_dues); END IF;
   IF v_posted IS NULL OR cardinality(v_posted) < cardinality(v_ids) THEN
     -- Another job of the batch had the same uuid, from these or from another transaction.
     SELECT array_agg(at) INTO v_twice FROM unnest(v_ids, p_keys, v_batches, p_uuids) WITH ORDINALITY AS a(id, key, batch, uuid, at)

@@ -2,7 +2,8 @@
 -- them may read a long board for a short answer, whatever the statistics of the table are. So their settings make them read
 -- an index in its order and sort nothing.
 --
--- They return a job as [number, rank, end of its delay in milliseconds since 1970 or 0, whether claimed, whether cancelled]. The delay of a
+-- They return a job as [number, rank, end of its delay in milliseconds since 1970 or 0, whether claimed, whether cancelled, queue or null for the
+-- default one]. The delay of a
 -- job that waits for others ends at infinity.
 
 -- Returns a time in milliseconds since 1970; 0 for a job without delay. Postgres inlines this function, so it must have no
@@ -26,13 +27,13 @@ DECLARE
   v_spots json;
 BEGIN
   IF p_due THEN
-    SELECT json_agg(json_build_array(id, rank, :SCHEMA.milliseconds(due_at), session IS NOT NULL, cancelled_by IS NOT NULL)
+    SELECT json_agg(json_build_array(id, rank, :SCHEMA.milliseconds(due_at), session IS NOT NULL, cancelled_by IS NOT NULL, queue)
       ORDER BY rank, id) INTO v_spots FROM (
       SELECT * FROM :SCHEMA.jobs
       WHERE board = p_board AND (rank, id) > (p_rank, p_id) AND due_at <= v_now AND session IS NULL
       ORDER BY rank, id LIMIT p_limit) AS first;
   ELSE
-    SELECT json_agg(json_build_array(id, rank, :SCHEMA.milliseconds(due_at), session IS NOT NULL, cancelled_by IS NOT NULL)
+    SELECT json_agg(json_build_array(id, rank, :SCHEMA.milliseconds(due_at), session IS NOT NULL, cancelled_by IS NOT NULL, queue)
       ORDER BY rank, id) INTO v_spots FROM (
       SELECT * FROM :SCHEMA.jobs WHERE board = p_board AND (rank, id) > (p_rank, p_id)
       ORDER BY rank, id LIMIT p_limit) AS first;
@@ -48,20 +49,22 @@ SET enable_seqscan TO off SET enable_sort TO off SET enable_bitmapscan TO off
 SET search_path TO pg_catalog, pg_temp
 AS $function$
   SELECT coalesce(json_agg(
-    json_build_array(id, rank, :SCHEMA.milliseconds(due_at), session IS NOT NULL, cancelled_by IS NOT NULL)
+    json_build_array(id, rank, :SCHEMA.milliseconds(due_at), session IS NOT NULL, cancelled_by IS NOT NULL, queue)
     ORDER BY due_at), '[]') FROM (
     SELECT * FROM :SCHEMA.jobs
     WHERE board = p_board AND due_at > to_timestamp(p_after / 1000) AND due_at > '-infinity' AND due_at < 'infinity' AND session IS NULL
     ORDER BY due_at LIMIT p_limit) AS first
 $function$;
 
--- Returns all claimed jobs.
+-- Returns all claimed jobs, each with whether its claim holds resources or slots.
 CREATE OR REPLACE FUNCTION :SCHEMA.claimed(p_board integer)
 RETURNS json LANGUAGE sql STABLE
 SET enable_seqscan TO off
 SET search_path TO pg_catalog, pg_temp
 AS $function$
   SELECT coalesce(json_agg(
-    json_build_array(id, rank, :SCHEMA.milliseconds(due_at), session IS NOT NULL, cancelled_by IS NOT NULL)), '[]')
+    json_build_array(id, rank, :SCHEMA.milliseconds(due_at), session IS NOT NULL, cancelled_by IS NOT NULL, queue,
+      EXISTS (SELECT FROM :SCHEMA.permits p WHERE p.job = jobs.id AND p.board = p_board)
+        OR EXISTS (SELECT FROM :SCHEMA.slots s WHERE s.job = jobs.id AND s.board = p_board))), '[]')
   FROM :SCHEMA.jobs WHERE board = p_board AND session IS NOT NULL
 $function$;

@@ -71,9 +71,10 @@ BEGIN
   END IF;
   SELECT b.* INTO v_batch FROM :SCHEMA.batches b
   WHERE b.number = (SELECT f.batch FROM :SCHEMA.batch_failures f WHERE f.job = p_id) FOR NO KEY UPDATE;
-  INSERT INTO :SCHEMA.jobs (board, uuid, name, priority, key, on_owner_lost, body, life, due_at, due_when_ready, batch)
-  VALUES (p_board, v_entry.uuid, v_entry.name, p_priority, p_key, p_owner_lost, v_entry.body, p_life,
-    CASE WHEN v_waits THEN 'infinity' ELSE '-infinity' END::timestamptz, CASE WHEN v_waits THEN '-infinity'::timestamptz END, v_batch.number)
+  INSERT INTO :SCHEMA.jobs (board, uuid, name, priority, key, on_owner_lost, body, life, due_at, due_when_ready, batch, queue)
+  VALUES (p_board, v_entry.uuid, v_entry.name, :SCHEMA.priority_in(p_priority), p_key, p_owner_lost, v_entry.body, p_life,
+    CASE WHEN v_waits THEN 'infinity' ELSE '-infinity' END::timestamptz, CASE WHEN v_waits THEN '-infinity'::timestamptz END, v_batch.number,
+    :SCHEMA.queue_in(p_priority))
   ON CONFLICT DO NOTHING RETURNING id, rank INTO v_id, v_rank;
   IF v_id IS NULL THEN
     PERFORM FROM :SCHEMA.jobs WHERE batch = v_batch.number AND uuid = v_entry.uuid;
@@ -92,7 +93,7 @@ BEGIN
     INSERT INTO :SCHEMA.dependencies (board, job, waits_for, settled)
     SELECT p_board, v_id, other, settled FROM unnest(p_after, p_settled) AS a(other, settled) ON CONFLICT (waits_for, job) DO NOTHING;
   END IF;
-  PERFORM :SCHEMA.log_change(p_board, 'posted', ARRAY[v_id], ARRAY[v_rank], CASE WHEN v_waits THEN ARRAY['infinity'::float8] END);
+  PERFORM :SCHEMA.log_placed(p_board, 'posted', ARRAY[v_id], ARRAY[v_rank], CASE WHEN v_waits THEN ARRAY['infinity'::float8] END);
   RETURN :SCHEMA.answer(p_lane, p_number, '"done"');
 END $function$;
 

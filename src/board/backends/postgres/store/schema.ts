@@ -31,7 +31,7 @@ import { MAX_ENDED_BATCHES } from '../../../model/job-batch.ts'
 /** The files with functions, in the order in which they are created: a function may call functions of files before its own. */
 const FUNCTION_FILES = (
   'changes receipts dependencies history callbacks batches sessions keys posting limits claiming settling trash requests ' +
-  'sections following notifying records recorded'
+  'sections queues following notifying records recorded'
 ).split(' ')
 
 /**
@@ -81,6 +81,9 @@ export function boardMigrations(schema: string): Migrations {
       fill('../migrations/12-notified-sessions.sql'),
       fill('../migrations/13-pruned-changes.sql'),
       fill('../migrations/14-watched-sessions.sql'),
+      FUNCTIONS_MOVED,
+      fill('../migrations/15-queues.sql'),
+      fill('../migrations/16-queues-of-changes.sql'),
       functions,
     ],
     lastMandatory: LAST_MANDATORY_STEP,
@@ -103,6 +106,13 @@ const LAST_MANDATORY_STEP = 22
 const INDEXES: readonly ConcurrentIndex[] = [
   // A job of the trash is found by its uuid in one step, however long the trash is.
   { name: 'trash_by_uuid', table: 'trash', definition: '(uuid, board)' },
+  // The head of a queue, and its next delayed jobs, are found without reading the jobs of other queues. Plain jobs are in none of these indexes.
+  { name: 'jobs_in_queues', table: 'jobs', definition: '(board, queue, rank, id) WHERE queue IS NOT NULL' },
+  {
+    name: 'jobs_that_rest_in_queues',
+    table: 'jobs',
+    definition: "(board, queue, due_at) WHERE queue IS NOT NULL AND due_at > '-infinity'",
+  },
 ]
 
 /** Returns the first key of the advisory locks of sessions; the second key identifies the session. */

@@ -83,6 +83,7 @@ end
 put(BOARD, 'sequence', whole(sequence))
 put(BOARD, 'fence', whole(fence))
 flushWrites()
+queues.forget()
 trimHistory()
 publish(channel)
 for _, name in ipairs(changedRecords) do redis.pcall('PUBLISH', channel .. ':records', name) end

@@ -3,7 +3,7 @@
  * missing changes in order; publications may arrive before the answers, late, or never.
  */
 import type { BackendSink, BoardChange, QueueKey } from '../../../contract/index.ts'
-import { PRIORITIES, type Priority } from '../../../model/claim-order.ts'
+import { PRIORITIES } from '../../../model/claim-order.ts'
 import type { NotificationCanary } from '../../notification-canary.ts'
 import { toOrder } from './layout.ts'
 
@@ -16,6 +16,7 @@ export interface FeedPosition {
 /** The changes of a job that each letter of the log stands for. */
 const CHANGES_BY_LETTER: Readonly<Record<string, readonly BoardChange['kind'][]>> = {
   C: ['updated', 'claimed'],
+  H: ['holds'],
   A: ['updated', 'released'],
   L: ['released'],
   D: ['gone'],
@@ -28,7 +29,7 @@ const GATE_LETTER = 'G'
 const REPLACED_LETTER = 'U'
 /**
  * The letters of a post, of a job that waits for others no more, and of one whose posting was replaced. The entry adds the rank, unless it is the
- * default, and the due time: `Pjob42:1:1790000000000`.
+ * default, the due time, and the queue unless it is the default one: `Pjob42:1:1790000000000:bulk`.
  */
 const PLACED_LETTERS: Readonly<Record<string, BoardChange['kind']>> = {
   P: 'posted',
@@ -144,11 +145,12 @@ export function toFollowedChanges(entries: readonly string[]): BoardChange[] {
 function toPlacedChange(kind: BoardChange['kind'], entry: string): BoardChange {
   // The default: due at once, with the default priority.
   if (!entry.includes(':')) return { kind, id: entry, at: toQueueKey(entry, { priority: 'NORMAL', dueAt: 0 }) }
-  const [id = '', rank, dueAt = 0] = entry.split(':')
+  const [id = '', rank, dueAt = 0, ...queue] = entry.split(':')
   const priority = (rank === undefined ? undefined : PRIORITIES[Number(rank)]) ?? 'NORMAL'
-  return { kind, id, at: toQueueKey(id, { priority, dueAt: Number(dueAt) }) }
+  const position = { priority, dueAt: Number(dueAt) }
+  return { kind, id, at: toQueueKey(id, queue.length === 0 ? position : { ...position, queue: queue.join(':') }) }
 }
 
-function toQueueKey(id: string, position: { readonly priority: Priority; readonly dueAt: number }): QueueKey {
+function toQueueKey(id: string, position: Pick<QueueKey, 'priority' | 'dueAt' | 'queue'>): QueueKey {
   return { id, order: toOrder(id), ...position }
 }

@@ -10,6 +10,9 @@
  * {prefix}:rows       hash      id → revision:posted:written:owner, and a + where resources are granted
  * {prefix}:order      zset      ids in claim order
  * {prefix}:resting    zset      ids of delayed jobs, by the end of their delay; infinite for jobs that wait for others
+ * {prefix}:order:NAME zset      ids of the jobs of a queue other than the default one, in claim order
+ * {prefix}:queued     hash      id → queue, of these jobs
+ * {prefix}:queues     hash      queue → 1, of each of these queues that has jobs
  * {prefix}:uuids      zset      uuid:id, in lexicographic order
  * {prefix}:held       hash      id → owner:who
  * {prefix}:granted    hash      id → names of resources, and keys of slots
@@ -45,6 +48,9 @@
  */
 import { createHash } from 'node:crypto'
 import { InvalidArgument } from '../../../../core/errors.ts'
+import { rank } from '../../../model/claim-order.ts'
+import type { Posting } from '../../../model/posting.ts'
+import { DEFAULT_QUEUE } from '../../../model/queues.ts'
 import type { RecordName } from '../../../model/record.ts'
 
 /** Names of the shared keys before the key of the owner, in the order of KEYS in the scripts. */
@@ -58,6 +64,7 @@ const LATER_NAMES = [
   ...['waits', 'dependents', 'ending', 'history', 'ended'],
   ...['batches', 'members', 'batch-jobs', 'batch-order', 'ended-batches'],
   ...['windows', 'intervals'],
+  ...['queued', 'queues'],
 ] as const
 
 /** The channels beside the channel of jobs: on them the scripts publish the names of records, or of batches, that have changed. */
@@ -129,6 +136,11 @@ export function parseRecordField(field: string): RecordName | undefined {
   } catch {
     return undefined
   }
+}
+
+/** Returns the place of a job in claim order as a step has it: its rank, with its queue after a colon unless that is the default one. */
+export function toPlaceWord({ priority, queue }: Pick<Posting, 'priority' | 'queue'>): number | string {
+  return queue === undefined || queue === DEFAULT_QUEUE ? rank(priority) : `${rank(priority)}:${queue}`
 }
 
 /** Returns the number within an id, or 0: ids grow as jobs are posted. An id made by hand may have no digits, or too many. */

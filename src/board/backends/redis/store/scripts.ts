@@ -31,6 +31,7 @@ export const SCRIPTS = {
   renew: new Script('renew'),
   release: new Script('release'),
   read: new Script('read'),
+  queues: new Script('queues'),
   range: new Script('range'),
   delayed: new Script('delayed'),
   claimed: new Script('claimed'),

@@ -27,6 +27,9 @@ export type JobChange =
 export type OtherChange = 'paused' | 'resumed' | 'ended' | 'batch' | 'record'
 export type ChangeKind = JobChange | OtherChange
 
+/** The name in the row of a claim that holds resources or slots. */
+export const HOLDS = 'holds'
+
 const INSERT = 'INSERT INTO changes (board, kind, job, rank, due, name) VALUES (?, ?, ?, ?, ?, ?)'
 
 export class ChangeLog {
@@ -34,6 +37,12 @@ export class ChangeLog {
 
   constructor(context: BoardContext) {
     this.#context = context
+  }
+
+  /** Adds that a job was claimed. @param options.holds whether its claim holds resources or slots */
+  addClaimed(job: number, { holds }: { readonly holds: boolean }): void {
+    const { db, board } = this.#context
+    db.run(INSERT, board, 'claimed', job, null, null, holds ? HOLDS : null)
   }
 
   /** Adds a change of a job. */
@@ -46,10 +55,10 @@ export class ChangeLog {
   addPlaced(
     kind: 'posted' | 'ready' | 'replaced',
     job: number,
-    at: { readonly rank: number; readonly due: number },
+    at: { readonly rank: number; readonly due: number; readonly queue: string | null },
   ): void {
     const { db, board } = this.#context
-    db.run(INSERT, board, kind, job, at.rank, at.due, null)
+    db.run(INSERT, board, kind, job, at.rank, at.due, at.queue)
   }
 
   /** Adds the end of a session. */

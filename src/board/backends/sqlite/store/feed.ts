@@ -7,7 +7,7 @@ import { decodeText } from '../../../../core/texts.ts'
 import type { Row } from '../../../../sqlite/index.ts'
 import type { BackendSink, BoardChange } from '../../../contract/index.ts'
 import type { RecordName } from '../../../model/record.ts'
-import { type BoardContext, type ChangeKind, type JobChange, parseRecordName } from './change-log.ts'
+import { type BoardContext, type ChangeKind, HOLDS, type JobChange, parseRecordName } from './change-log.ts'
 import { jobId, toQueueKey } from './rows.ts'
 
 /** The changes of a view for each kind in the table. */
@@ -75,7 +75,7 @@ export class ChangeFeed {
       return
     }
     const sql =
-      'SELECT number, board, kind, job AS id, rank, due AS due_at, name FROM changes WHERE number > ? ORDER BY number LIMIT ?'
+      'SELECT number, board, kind, job AS id, rank, due AS due_at, name, name AS queue FROM changes WHERE number > ? ORDER BY number LIMIT ?'
     for (;;) {
       const rows = context.db.all(sql, this.#last, CHANGES_PER_READ)
       if (rows.length === 0) return
@@ -152,5 +152,7 @@ export class ChangeFeed {
 function toViewChanges(kind: JobChange, row: Row): readonly BoardChange[] {
   const id = jobId(row['id'])
   const kinds = Object.hasOwn(VIEW_CHANGES, kind) ? VIEW_CHANGES[kind] : []
+  if (kind === 'claimed' && row['name'] === HOLDS)
+    return [...kinds.map((each) => ({ kind: each, id })), { kind: 'holds', id }]
   return kinds.map((each) => (row['rank'] === null ? { kind: each, id } : { kind: each, id, at: toQueueKey(row) }))
 }

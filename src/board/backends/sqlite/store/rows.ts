@@ -25,6 +25,7 @@ import {
   type Posting,
   readSizedPosting,
 } from '../../../model/posting.ts'
+import { DEFAULT_QUEUE } from '../../../model/queues.ts'
 import { checkRow } from '../../../model/stored.ts'
 
 /** A posting with its bytes: it is encoded before its transaction begins. */
@@ -75,14 +76,20 @@ export function jobNumber(id: string): number {
   return Number.isSafeInteger(number) && number > 0 ? number : 0
 }
 
-/** Returns the place of a job, from a row with `id`, `rank` and `due_at`. */
-export function toQueueKey({ id, rank, due_at: due }: Row): QueueKey {
+/** Returns the place of a job, from a row with `id`, `rank`, `due_at` and `queue`. */
+export function toQueueKey({ id, rank, due_at: due, queue }: Row): QueueKey {
   const priority = PRIORITIES[Number(rank)] ?? 'NORMAL'
-  return { id: jobId(id), priority, order: BigInt(Number(id)), dueAt: Number(due) }
+  const at = { id: jobId(id), priority, order: BigInt(Number(id)), dueAt: Number(due) }
+  return typeof queue === 'string' ? { ...at, queue: decodeText(queue) } : at
+}
+
+/** Returns the column `queue` of a job: null for the default queue. */
+export function toQueueColumn(queue: string = DEFAULT_QUEUE): string | null {
+  return queue === DEFAULT_QUEUE ? null : encodeText(queue)
 }
 
 /** The columns of {@link toSummary}. */
-export const SUMMARY_COLUMNS = 'id, rank, due_at, session, cancelled_by'
+export const SUMMARY_COLUMNS = 'id, rank, due_at, session, cancelled_by, queue'
 
 export function toSummary(row: Row): JobSummary {
   return { ...toQueueKey(row), claimed: row['session'] !== null, cancelled: row['cancelled_by'] !== null }

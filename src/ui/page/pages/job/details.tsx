@@ -41,7 +41,7 @@ export function JobFacts({ job }: DetailProps): JSX.Element {
           [t.took, job.endedAt !== undefined && took(job.runningSince, job.endedAt)],
           [t.postedBy, job.postedBy !== undefined && <Name text={job.postedBy} />],
           [t.priority, job.priority !== undefined && (texts.priorities[job.priority] ?? job.priority)],
-          [t.size, job.size],
+          [t.queue, job.queue],
           [t.runs, job.runs],
           [t.failedRuns, job.maxAttempts !== undefined && texts.of(String(job.failed ?? 0), String(job.maxAttempts))],
           [t.key, key !== undefined && <Name text={key} />],

@@ -17,6 +17,11 @@ const t = texts.conductors
 /** The factor from which on a conductor is called slow. */
 const SLOW = 2
 
+function describeQueues(queues: NonNullable<WireConductor['queues']>): string {
+  const names = Array.isArray(queues) ? queues : Object.entries(queues).map(([name, weight]) => `${name}=${weight}`)
+  return names.map((name) => visible(name)).join(', ')
+}
+
 export function ConductorsPage(): JSX.Element {
   const reading = useReading<{ readonly conductors: readonly WireConductor[] }>(onBoard('conductors'), [
     'conductors',
@@ -112,7 +117,7 @@ function Details({ conductor }: { conductor: WireConductor }): JSX.Element {
           [t.host, conductor.host !== undefined && <Name text={conductor.host} max={80} />],
           [t.pid, conductor.pid],
           [t.started, conductor.startedAt !== undefined && <Time at={conductor.startedAt} />],
-          [t.sizes, conductor.sizes?.map((size) => visible(size)).join(', ')],
+          [t.queues, conductor.queues && describeQueues(conductor.queues)],
           [t.zones, conductor.timeZones !== undefined && <Name text={conductor.timeZones} max={60} />],
           [
             t.flows,

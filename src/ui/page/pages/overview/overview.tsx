@@ -13,7 +13,7 @@ import { useReading } from '../../state/reading.ts'
 import { href, isPage } from '../../state/router.ts'
 import { board, onBoard } from '../../state/session.ts'
 import { texts } from '../../texts.ts'
-import { ByFlow, ByPriority, Failures, LastHour, LongestRunning, NextSchedules, Slots } from './parts.tsx'
+import { ByFlow, ByPriority, ByQueue, Failures, LastHour, LongestRunning, NextSchedules, Slots } from './parts.tsx'
 
 const t = texts.overview
 
@@ -78,6 +78,7 @@ function Overview({ overview }: { overview: WireOverview }): JSX.Element {
         <Slots overview={overview} />
         <LastHour overview={overview} />
         <NextSchedules overview={overview} />
+        <ByQueue overview={overview} />
         <ByFlow overview={overview} />
         <ByPriority overview={overview} />
       </div>

@@ -202,6 +202,26 @@ export function ByFlow({ overview: { byFlow } }: CardProps): JSX.Element | null 
   )
 }
 
+type QueueCount = WireOverview['byQueue'][number]
+
+const QUEUE_COLUMNS: readonly Column<QueueCount>[] = [
+  { head: texts.queues.queue, kind: 'main', cell: ({ queue }) => <Name text={queue} max={80} /> },
+  ...countColumns(['waiting', 'delayed', 'running'], ({ queue }: QueueCount) => ['queue', queue]),
+]
+
+/** Shows the jobs by queue, unless the default one has all of them. */
+export function ByQueue({ overview: { byQueue } }: CardProps): JSX.Element | null {
+  if (byQueue.every(({ queue }) => queue === 'default')) return null
+  return (
+    <section class="card">
+      <h2>
+        <Link to={href('queues')}>{t.byQueue}</Link>
+      </h2>
+      <Table label={t.byQueue} columns={QUEUE_COLUMNS} rows={byQueue} keyOf={({ queue }) => queue} />
+    </section>
+  )
+}
+
 type PriorityCount = WireOverview['byPriority'][number]
 
 const PRIORITY_COLUMNS: readonly Column<PriorityCount>[] = [

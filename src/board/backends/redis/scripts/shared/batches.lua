@@ -81,6 +81,7 @@ function postCallback(uuid, batch)
   local callback = get(BATCHES, name)
   if not callback then return end
   local priority, delay, gaps, from = string.match(callback, '^(%d):([^:]*):(%w*):()')
+  local queue = string.match(delay or '', ';(%x*)$')
   if not priority then
     fault('the field ' .. name .. ' of ' .. BATCHES .. ' was not valid; that callback is not posted')
     return
@@ -95,7 +96,8 @@ function postCallback(uuid, batch)
     at = from + offset
   end
   parts[#parts + 1] = string.sub(callback, at)
-  addJob(tonumber(priority), table.concat(parts), job, nil, tonumber(delay))
+  queue = queue and string.gsub(queue, '%x%x', function(byte) return string.char(tonumber(byte, 16)) end)
+  addJob(priority .. ':' .. (queue or ''), table.concat(parts), job, nil, tonumber(string.match(delay, '^[^;]*')))
 end
 
 end

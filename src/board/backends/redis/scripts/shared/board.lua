@@ -24,6 +24,7 @@ local SLOTS, RATES = KEYS[21], KEYS[22]
 local WAITS, DEPENDENTS, ENDING, HISTORY, ENDED = KEYS[23], KEYS[24], KEYS[25], KEYS[26], KEYS[27]
 local BATCHES, MEMBERS, BATCH_JOBS, BATCH_ORDER, ENDED_BATCHES = KEYS[28], KEYS[29], KEYS[30], KEYS[31], KEYS[32]
 local WINDOWS, INTERVALS = KEYS[33], KEYS[34]
+local QUEUED, QUEUES = KEYS[35], KEYS[36]
 local call = redis.call
 local pack, unpacked = cmsgpack.pack, cmsgpack.unpack
 
@@ -77,7 +78,7 @@ local function notifyFollowers(channel)
   local entries = {}
   for _, change in ipairs(changes) do
     local letter, id = string.match(change, '^(%u)([^:]*)')
-    local owners = not string.find('PRG', letter, 1, true) and redis.pcall('HGET', FOLLOWERS, id)
+    local owners = not string.find('PRGH', letter, 1, true) and redis.pcall('HGET', FOLLOWERS, id)
     if type(owners) == 'string' then
       for owner in string.gmatch(owners, '[^,]+') do
         entries[owner] = entries[owner] or {}

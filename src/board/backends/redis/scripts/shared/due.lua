@@ -13,18 +13,85 @@ local MAX_RELEASED, MAX_SWEPT = 1000, 200
 -- Whether any job is delayed, cancelled, or waits for others: read once, on first use.
 local hasDelays, hasCancels, hasWaits
 
+-- The functions of queues are in a table: a script may have at most 200 local variables outside of blocks.
+local queues = {}
+do
+
+-- Whether any job is in a queue other than the default one: read once, on first use.
+local isUsed
+-- The queues from which this script has removed jobs.
+local left = {}
+
+-- Returns the queue of a job; nil for the default one.
+function queues.of(id)
+  if isUsed == nil then isUsed = call('EXISTS', QUEUED) == 1 end
+  return isUsed and get(QUEUED, id) or nil
+end
+
+-- Moves a job to a queue, or out of all others to the default one, which is nil. score: its score in claim order.
+function queues.set(id, queue, score)
+  local former = queues.of(id)
+  if former and former ~= queue then
+    rank(ORDER .. ':' .. former, id, false)
+    rank(RESTING .. ':' .. former, id, false)
+    left[former] = true
+  end
+  if queue then
+    isUsed = true
+    put(QUEUED, id, queue)
+    put(QUEUES, queue, '1')
+    rank(ORDER .. ':' .. queue, id, score)
+  elseif former then
+    put(QUEUED, id, false)
+  end
+end
+
+-- Removes a job that leaves the board from its queue.
+function queues.leave(id)
+  local queue = queues.of(id)
+  if not queue then return end
+  rank(ORDER .. ':' .. queue, id, false)
+  put(QUEUED, id, false)
+  left[queue] = true
+end
+
+-- Forgets the queues that have no jobs any more. To be called after flushWrites, as the last write: it cannot fail.
+function queues.forget()
+  for queue in pairs(left) do
+    if redis.pcall('EXISTS', ORDER .. ':' .. queue) == 0 then redis.pcall('HDEL', QUEUES, queue) end
+  end
+end
+
+-- Parses the place of a job as a step has it: the rank of its priority, or the rank and its queue as `2:bulk`. Returns the rank, and the
+-- queue or nil for the default one.
+function queues.placeIn(place)
+  if type(place) == 'number' then return place end
+  local priority, queue = string.match(place, '^(%d):?(.*)$')
+  return tonumber(priority), queue ~= '' and queue or nil
+end
+
+end
+
 local function endDelay(id)
   if hasDelays == nil then hasDelays = call('EXISTS', RESTING) == 1 end
-  if hasDelays then rank(RESTING, id, false) end
+  if not hasDelays then return end
+  rank(RESTING, id, false)
+  local queue = queues.of(id)
+  if queue then rank(RESTING .. ':' .. queue, id, false) end
 end
 
 local function beginDelay(id, due)
   hasDelays = true
   rank(RESTING, id, due)
+  local queue = queues.of(id)
+  -- Reads of a queue leave out the jobs that wait for others.
+  if queue then rank(RESTING .. ':' .. queue, id, due ~= 'inf' and due or false) end
 end
 
--- Returns the part of a log entry that says where the job is in the queue: its rank and due time. Default values are left out.
-local function placeText(priority, due)
+-- Returns the part of a log entry that says where the job is in the queue: its rank, due time and queue. Default values are left out.
+local function placeText(id, priority, due)
+  local queue = queues.of(id)
+  if queue then return ':' .. priority .. ':' .. due .. ':' .. queue end
   if due ~= '0' then return ':' .. priority .. ':' .. due end
   return tonumber(priority) == 2 and '' or ':' .. priority
 end
@@ -98,7 +165,7 @@ local function makeReady(id, priority, due)
   put(WAITS, id, false)
   if has(CANCELS, id) or tonumber(due) <= now then due = '0' end
   if due == '0' then endDelay(id) else beginDelay(id, due) end
-  logChange('R' .. id .. placeText(priority, due))
+  logChange('R' .. id .. placeText(id, priority, due))
 end
 
 -- The jobs that this script has cancelled because a job on which they depend is in the trash. The client then ends the jobs among them that

@@ -42,6 +42,7 @@ local function removeJob(id, row, key, uuid)
   put(JOBS, id, false)
   put(ROWS, id, false)
   rank(ORDER, id, false)
+  queues.leave(id)
   endCancel(id)
   endWait(id)
   if key then freeKey(key, id) end
@@ -62,7 +63,7 @@ local function noteEnd(id, uuid, record, keep, request)
   endMember(id, request ~= nil)
 end
 
-function steps.post(priority, bytes, uuid, key, delay, others, batch, member, window)
+function steps.post(place, bytes, uuid, key, delay, others, batch, member, window)
   local gone = others and findGone(others)
   if gone then return { false, 'dependency', gone } end
   local why, reason
@@ -70,13 +71,13 @@ function steps.post(priority, bytes, uuid, key, delay, others, batch, member, wi
   if why then return { false, 'batch', why, reason } end
   local holder, ended = holderOf(key)
   if holder then return { false, 'key', holder, ended } end
-  local answer = addJob(priority, bytesAt(bytes), uuid, key, delay, others, window)
+  local answer = addJob(place, bytesAt(bytes), uuid, key, delay, others, window)
   if batch then addMember(batch, uuid, answer[2]) end
   return answer
 end
 
 -- Replaces the posting of an unclaimed job by a newer posting with the same key.
-function steps.replace(id, revision, priority, bytes, key, delay, window)
+function steps.replace(id, revision, place, bytes, key, delay, window)
   local row = rowOf(id)
   if not row or not has(JOBS, id) then return { false, 'gone' } end
   local holder, uuid = jobOf(key)
@@ -84,7 +85,7 @@ function steps.replace(id, revision, priority, bytes, key, delay, window)
   put(JOBS, id, bytesAt(bytes))
   row.revision, row.written = revision + 1, nowText
   putRow(id, row)
-  moveInOrder(id, priority)
+  local priority = moveInOrder(id, queues.placeIn(place))
   takeKey(key, id, uuid, window)
   local due = delay and whole(now + delay) or '0'
   if isWaiting(id) then
@@ -95,7 +96,7 @@ function steps.replace(id, revision, priority, bytes, key, delay, window)
   else
     endDelay(id)
   end
-  logChange('U' .. id .. placeText(priority, due))
+  logChange('U' .. id .. placeText(id, priority, due))
   return { true, row.revision }
 end
 
@@ -137,6 +138,7 @@ function steps.claim(id, revision, who, bytes, exclusive, shared, limits, isFirs
   putRow(id, row)
   fence = math.max(math.floor(fence) + 1, micros)
   logChange('C' .. id)
+  if row.more ~= '' then logChange('H' .. id) end
   return { true, row.revision, fence, arrivals }
 end
 
@@ -160,7 +162,8 @@ function steps.consume(id, revision, key, uuid, record, keep)
 end
 
 -- Gives a claimed job back with the given posting.
-local function giveBack(id, row, revision, bytes, delay)
+-- queue: the queue to which it is moved, empty for the default one; nil if it stays.
+local function giveBack(id, row, revision, bytes, delay, queue)
   releaseClaim(id, row)
   put(JOBS, id, bytesAt(bytes))
   row.revision, row.written = revision + 1, nowText
@@ -168,13 +171,17 @@ local function giveBack(id, row, revision, bytes, delay)
   -- A cancelled job is due at once.
   if delay and not has(CANCELS, id) then beginDelay(id, whole(now + delay)) end
   logChange('A' .. id)
+  if queue then
+    local priority = moveInOrder(id, nil, queue ~= '' and queue or nil)
+    logChange('U' .. id .. placeText(id, priority, delay and not has(CANCELS, id) and whole(now + delay) or '0'))
+  end
   return { true }
 end
 
-function steps.abandon(id, revision, bytes, delay)
+function steps.abandon(id, revision, bytes, delay, queue)
   local row = ownRow(id, revision)
   if not row then return { false } end
-  return giveBack(id, row, revision, bytes, delay)
+  return giveBack(id, row, revision, bytes, delay, queue)
 end
 
 -- Ends the claim of whichever owner holds it at this revision.
@@ -225,7 +232,7 @@ local function removeFromTrash(id)
   rank(TRASHED, id, false)
 end
 
-function steps.restore(id, priority, bytes, uuid, key, others, batch, window)
+function steps.restore(id, place, bytes, uuid, key, others, batch, window)
   if not has(TRASH, id) then return { false, 'gone' } end
   local gone = others and findGone(others)
   if gone then return { false, 'dependency', gone } end
@@ -234,7 +241,7 @@ function steps.restore(id, priority, bytes, uuid, key, others, batch, window)
   if holder and ended ~= id then return { false, 'key' } end
   if batch and isRestoredTwice(batch, uuid, id) then return { false, 'duplicate' } end
   removeFromTrash(id)
-  local answer = addJob(priority, bytesAt(bytes), uuid, key, nil, others, window)
+  local answer = addJob(place, bytesAt(bytes), uuid, key, nil, others, window)
   if batch then restoreMember(batch, uuid, id, answer[2]) end
   return answer
 end
@@ -299,14 +306,14 @@ end
 
 local function unlessEmpty(word) return word ~= '' and word or nil end
 
--- Parses the posts of a write: nine words for each job (priority, length, uuid, key, delay, batch, the job of the batch on whose behalf it is
+-- Parses the posts of a write: nine words for each job (place, length, uuid, key, delay, batch, the job of the batch on whose behalf it is
 -- posted, window, number of dependencies), and a word for each dependency; words are empty where there is nothing.
 local function postsIn(words)
   local posts, at = {}, 1
   while at <= #words do
     local count = tonumber(words[at + 8])
     posts[#posts + 1] = {
-      priority = tonumber(words[at]), length = tonumber(words[at + 1]), uuid = words[at + 2], key = unlessEmpty(words[at + 3]),
+      place = words[at], length = tonumber(words[at + 1]), uuid = words[at + 2], key = unlessEmpty(words[at + 3]),
       delay = tonumber(words[at + 4]), batch = unlessEmpty(words[at + 5]), member = unlessEmpty(words[at + 6]),
       window = tonumber(words[at + 7]), others = { unpack(words, at + 9, at + 8 + count) },
     }
@@ -363,7 +370,7 @@ function steps.write(names, revisions, lengths, posts, bytes)
     end
   end
   for _, post in ipairs(posts) do
-    ids[#ids + 1] = addJob(post.priority, take(post.length), post.uuid, post.key, post.delay, post.others, post.window)[2]
+    ids[#ids + 1] = addJob(post.place, take(post.length), post.uuid, post.key, post.delay, post.others, post.window)[2]
     if post.batch then addMember(post.batch, post.uuid, ids[#ids]) end
   end
   limitsChanged(names)

@@ -1,19 +1,31 @@
 -- Reads jobs for the sections of a board. summariesOf(ids) returns the summary of each job: its id, its score in claim order, the
--- end of its delay, whether it is claimed, and whether it is cancelled. Each call reads a limited number of jobs, because
+-- end of its delay, whether it is claimed, whether it is cancelled, and its queue, which is empty for the default one. Each call reads a limited number of jobs, because
 -- other clients wait for it.
 
 local ORDER, HELD, CANCELS, RESTING = KEYS[4], KEYS[5], KEYS[10], KEYS[16]
+local QUEUED = KEYS[35]
 local call = redis.call
+
+-- Returns the jobs among these that are in the default queue.
+local function inDefaultQueue(ids)
+  if #ids == 0 or call('EXISTS', QUEUED) == 0 then return ids end
+  local queues, found = call('HMGET', QUEUED, unpack(ids)), {}
+  for at, id in ipairs(ids) do
+    if not queues[at] then found[#found + 1] = id end
+  end
+  return found
+end
 
 local function summariesOf(ids)
   if #ids == 0 then return {} end
   local scores, dues = call('ZMSCORE', ORDER, unpack(ids)), call('ZMSCORE', RESTING, unpack(ids))
   local owners, cancels = call('HMGET', HELD, unpack(ids)), call('HMGET', CANCELS, unpack(ids))
+  local queues = call('EXISTS', QUEUED) == 1 and call('HMGET', QUEUED, unpack(ids)) or {}
   local summaries = {}
   for at, id in ipairs(ids) do
     -- A job that is being added or removed by hand has no score.
     if scores[at] then
-      summaries[#summaries + 1] = { id, scores[at], dues[at] or '0', owners[at] and 1 or 0, cancels[at] and 1 or 0 }
+      summaries[#summaries + 1] = { id, scores[at], dues[at] or '0', owners[at] and 1 or 0, cancels[at] and 1 or 0, queues[at] or '' }
     end
   end
   return summaries

@@ -1,3 +1,8 @@
+/** The names under which jobs are known outside of the board: their references and their queues. */
+
+/** The queue of jobs that were posted without one. */
+export const DEFAULT_QUEUE = 'default'
+
 /**
  * References to jobs: the uuid, followed by the backend's id of the job. With it any process finds the job in one round trip on a
  * board of any length, where the uuid alone may need a listing.
