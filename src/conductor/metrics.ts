@@ -15,7 +15,7 @@ import { type RunSettled, type RunStarted, toOutcome } from './runs/runs.ts'
 
 /** The option `metrics` of conductors. */
 export interface MetricsOptions {
-  /** The number of names of flows, and of schedules, that are distinguished; others count as `other`. 200 by default. */
+  /** The number of names of flows, of queues, and of schedules, that are distinguished; others count as `other`. 200 by default. */
   readonly maxNames?: number
 }
 
@@ -174,7 +174,8 @@ export class ConductorMetrics {
   #onStarted(event: RunStarted): void {
     const { board, job, run } = event
     const labels = this.#labelsOf(event)
-    this.#meter.record('jobboard_jobs_claimed_total', 1, labels)
+    const queue = this.#meter.limitName('queue', job.queue)
+    this.#meter.record('jobboard_jobs_claimed_total', 1, { ...labels, queue })
     const former = job.attempts.at(-2)
     if (former && former.ended === undefined) this.#meter.record('jobboard_owner_deaths_total', 1, labels)
     this.#changeRunning(labels, 1)
@@ -183,7 +184,10 @@ export class ConductorMetrics {
     // A later run waited for its back-off, or its owner was lost.
     if (run === 1 && !Number.isNaN(readyAt))
       // Times of posts and due times are from the servers' clock: the clock of this machine may be an hour off.
-      this.#meter.record('jobboard_wait_seconds', Math.max(0, boardInternals(board).now - readyAt) / 1_000, labels)
+      this.#meter.record('jobboard_wait_seconds', Math.max(0, boardInternals(board).now - readyAt) / 1_000, {
+        ...labels,
+        queue,
+      })
   }
 
   #onSettled(event: RunSettled): void {

@@ -79,11 +79,11 @@ export const INSTRUMENTS = {
     help: 'Jobs that this process has posted, without those of schedules.',
     labels: ['flow'],
   },
-  jobboard_jobs_claimed_total: { type: 'counter', help: 'Claimed jobs.', labels: ['board', 'flow'] },
+  jobboard_jobs_claimed_total: { type: 'counter', help: 'Claimed jobs.', labels: ['board', 'flow', 'queue'] },
   jobboard_wait_seconds: {
     type: 'histogram',
     help: 'The time from the post of a job, or from its due time, to the claim of its first run.',
-    labels: ['board', 'flow'],
+    labels: ['board', 'flow', 'queue'],
     buckets: WAIT_SECONDS,
   },
   jobboard_runs_total: {
@@ -176,14 +176,14 @@ export class NameLimit {
 }
 
 /** The labels whose values applications choose: their number is limited. */
-const NAMED_BY_USERS = ['flow', 'schedule'] as const
+const NAMED_BY_USERS = ['flow', 'queue', 'schedule'] as const
 /** The label value for names above the limit. */
 const OTHER = 'other'
 const DEFAULT_MAX_NAMES = 200
 
 export interface MeterOptions {
   readonly sinks: readonly MetricSink[]
-  /** The number of flows, and of schedules, with a label value of their own; others count as `other`. 200 by default. */
+  /** The number of flows, of queues, and of schedules, with a label value of their own; others count as `other`. 200 by default. */
   readonly maxNames?: number
   /** Called once for each label with more names than `maxNames`. */
   readonly onTooMany?: (label: string) => void

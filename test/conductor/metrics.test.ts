@@ -67,7 +67,7 @@ test('count jobs by flow and outcome, and say what runs now', async () => {
       'jobboard_ready 1',
       'jobboard_session_connected{board="memory:"} 1',
     ],
-    'jobboard_jobs_claimed_total{board="memory:",flow="import"} 4',
+    'jobboard_jobs_claimed_total{board="memory:",flow="import",queue="default"} 4',
   ])
   await board.cancel(cancelled)
   over.resolve()
@@ -80,7 +80,7 @@ test('count jobs by flow and outcome, and say what runs now', async () => {
       'jobboard_runs_total{board="memory:",flow="import",outcome="cancelled"} 1',
     ])
   expect(await lines('wait_seconds_count', 'run_seconds_count')).toEqual([
-    'jobboard_wait_seconds_count{board="memory:",flow="import"} 4',
+    'jobboard_wait_seconds_count{board="memory:",flow="import",queue="default"} 4',
     'jobboard_run_seconds_count{board="memory:",flow="import",outcome="done"} 2',
     'jobboard_run_seconds_count{board="memory:",flow="import",outcome="trashed"} 1',
     'jobboard_run_seconds_count{board="memory:",flow="import",outcome="cancelled"} 1',
