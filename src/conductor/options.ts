@@ -8,7 +8,7 @@ import type {
   ServedQueues,
   Size,
 } from '../board/index.ts'
-import { QueueChoice, toServedSizes } from '../board/internal.ts'
+import { QueueChoice, queuesOfSizes } from '../board/internal.ts'
 import { InvalidArgument } from '../core/errors.ts'
 import { assertLogger, type Logger, redactedLog, silentLog } from '../core/log.ts'
 import { assertOptions, defined, type KnownOptions } from '../core/options.ts'
@@ -292,7 +292,7 @@ function assertChoices({ onFailure, onError, burst }: ConductorSettings): void {
 function toServed({ queues, sizes }: Pick<ConductorOptions, 'queues' | 'sizes'>): ServedQueues | undefined {
   if (queues !== undefined && sizes !== undefined)
     throw new InvalidArgument('a conductor: give queues, or sizes, which are deprecated, and not both of them')
-  const served = sizes === undefined ? queues : toServedSizes(sizes, 'a conductor')
+  const served = sizes === undefined ? queues : queuesOfSizes(sizes, 'a conductor')
   if (served === undefined) return undefined
   QueueChoice.parse(served, 'a conductor')
   return Object.freeze(Array.isArray(served) ? [...served] : { ...served })

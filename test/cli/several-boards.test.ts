@@ -200,17 +200,17 @@ describe('wrong usage:', () => {
     [
       'the same queue twice',
       ['conductor', '--queue', 'a,b', '--queue', 'a', '--flows', 'flows.js'],
-      /a conductor: queues names a twice$/,
+      /a conductor: queues contains "a" twice$/,
     ],
     [
       'a queue whose name is not valid',
       ['conductor', '--queue', 'a*b', '--flows', 'flows.js'],
-      /a conductor: queue "a\*b" must not contain \*, commas, =, .*; a pattern has one \*, at its end/,
+      /a conductor: queue "a\*b" must not contain \*, commas, = .*; \* is allowed only as the last character/,
     ],
     [
       'a weight of 0',
       ['conductor', '--queue', 'a=0,b=1', '--flows', 'flows.js'],
-      /the weight of queue "a" must be a whole number from 1 to 1000000, got 0; leave a queue out/,
+      /the weight of queue "a" must be a whole number from 1 to 1000000, got 0; to stop serving the queue/,
     ],
     [
       'a queue without a weight among others',

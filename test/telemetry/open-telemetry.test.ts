@@ -14,8 +14,8 @@ function openMeter({ attributes }: { readonly attributes?: Record<string, string
 
 test('counters add up, histograms have the buckets of Prometheus, and gauges are read when they are collected', async () => {
   const { meter, metrics } = openMeter()
-  meter.record('jobboard_jobs_claimed_total', 2, { board: 'x', flow: 'a' })
-  meter.record('jobboard_jobs_claimed_total', 1, { board: 'x', flow: 'a' })
+  meter.record('jobboard_jobs_claimed_total', 2, { board: 'x', flow: 'a', queue: 'q' })
+  meter.record('jobboard_jobs_claimed_total', 1, { board: 'x', flow: 'a', queue: 'q' })
   meter.record('jobboard_run_seconds', 0.02, { board: 'x', flow: 'a', outcome: 'done' })
   let slots = 1
   const off = meter.onCollect(() => meter.record('jobboard_slots', slots, {}))

@@ -13,9 +13,9 @@ function setup(options: { readonly maxNames?: number } = {}) {
 test('counters add up, gauges are set, and instruments that were never recorded are left out', () => {
   const { meter, text } = setup()
   expect(text()).toBe('')
-  meter.record('jobboard_jobs_claimed_total', 1, { board: 'x', flow: 'a' })
-  meter.record('jobboard_jobs_claimed_total', 2, { board: 'x', flow: 'a' })
-  meter.record('jobboard_jobs_claimed_total', 1, { board: 'x', flow: 'b' })
+  meter.record('jobboard_jobs_claimed_total', 1, { board: 'x', flow: 'a', queue: 'q' })
+  meter.record('jobboard_jobs_claimed_total', 2, { board: 'x', flow: 'a', queue: 'q' })
+  meter.record('jobboard_jobs_claimed_total', 1, { board: 'x', flow: 'b', queue: 'q' })
   meter.record('jobboard_slots', 4, {})
   meter.record('jobboard_slots', 8, {})
   expect(text()).toBe(
@@ -25,8 +25,8 @@ test('counters add up, gauges are set, and instruments that were never recorded 
       'jobboard_slots 8',
       '# HELP jobboard_jobs_claimed_total Claimed jobs.',
       '# TYPE jobboard_jobs_claimed_total counter',
-      'jobboard_jobs_claimed_total{board="x",flow="a"} 3',
-      'jobboard_jobs_claimed_total{board="x",flow="b"} 1',
+      'jobboard_jobs_claimed_total{board="x",flow="a",queue="q"} 3',
+      'jobboard_jobs_claimed_total{board="x",flow="b",queue="q"} 1',
       '',
     ].join('\n'),
   )
@@ -50,11 +50,11 @@ test('the buckets of a histogram are cumulative, and a value on a bound is in it
 test('names of flows are escaped, and those above the limit count as other', () => {
   const { meter, text, reported } = setup({ maxNames: 2 })
   for (const flow of ['a"\\\n', 'b', 'c', 'd', 'b'])
-    meter.record('jobboard_jobs_claimed_total', 1, { board: 'x', flow })
+    meter.record('jobboard_jobs_claimed_total', 1, { board: 'x', flow, queue: 'q' })
   expect(text().split('\n').slice(2, 5)).toEqual([
-    String.raw`jobboard_jobs_claimed_total{board="x",flow="a\"\\\n"} 1`,
-    'jobboard_jobs_claimed_total{board="x",flow="b"} 2',
-    'jobboard_jobs_claimed_total{board="x",flow="other"} 2',
+    String.raw`jobboard_jobs_claimed_total{board="x",flow="a\"\\\n",queue="q"} 1`,
+    'jobboard_jobs_claimed_total{board="x",flow="b",queue="q"} 2',
+    'jobboard_jobs_claimed_total{board="x",flow="other",queue="q"} 2',
   ])
   expect(reported).toEqual(['flow'])
 })

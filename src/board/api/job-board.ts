@@ -354,7 +354,7 @@ export class JobBoard implements AsyncDisposable {
   }
 
   /**
-   * Moves a job from the trash to the end of the queue, with its uuid and run number and without attempts. One transaction.
+   * Moves a job from the trash behind the other jobs of its priority, with its uuid and run number and without attempts. One transaction.
    *
    * A job that depends on others waits for those of them that have not ended. With one of them in the trash it is refused: restore that
    * one, with `{ dependents: true }`, which restores this one, too. Returns the restored jobs.

@@ -9,7 +9,7 @@ import { assertTelemetry, type Telemetry } from '../../telemetry/index.ts'
 import type { WaitOptions } from '../jobs/job.ts'
 import { toPriority } from '../model/claim-order.ts'
 import { POST_OPTIONS, type PostOptions } from '../model/posting.ts'
-import { toQueue } from '../model/queues.ts'
+import { parseQueue } from '../model/queues.ts'
 import type { JobsOptions } from './listed.ts'
 
 /** Options of every kind of board. */
@@ -84,7 +84,7 @@ export function jobsFilter(options: JobsOptions): JobsOptions {
   assertText(options.name, 'jobs: name')
   assertText(options.batch, 'jobs: batch')
   const { priority, queue } = options
-  parseOption(() => toQueue(queue))
+  parseOption(() => parseQueue(queue))
   return {
     ...options,
     ...(priority === undefined ? {} : { priority: parseOption(() => toPriority(priority)) }),

@@ -1,6 +1,6 @@
 /**
- * Pauses and resumes a board, or one of its queues, and records who has done so. The pause of a queue is a hold of the limit that each of its jobs
- * keeps, so claims see it in their own transactions.
+ * Pauses and resumes a board, or one of its queues, and records who has done so. The pause of a queue stops the limit `queue/NAME`. Every job of the
+ * queue has this limit, and each claim checks limits in its transaction.
  */
 import { asError } from '../../core/errors.ts'
 import { assertOptions, defined } from '../../core/options.ts'
@@ -37,7 +37,7 @@ export interface PausingOptions {
   readonly onError: (error: Error) => void
 }
 
-/** The pause of a board. */
+/** Pauses and resumes a board or a queue. */
 export class Pausing {
   readonly #options: PausingOptions
 
@@ -45,18 +45,18 @@ export class Pausing {
     this.#options = options
   }
 
-  /** Pauses the board, and records this. @throws InvalidArgument */
+  /** Pauses the board, or a queue, and records this. @throws InvalidArgument */
   async pause(options: PauseOptions): Promise<void> {
     assertPauseOptions(options)
     const { backend, records, limits, router, who, onError } = this.#options
     const { queue, ...origin } = options
     if (queue !== undefined) return limits.stop(queueLimitKey(queue), defined({ by: who, ...defined(origin) }))
-    const isPaused = router.paused
+    const wasPaused = router.paused
     await this.#setGate({ paused: true })
     const { by = who, reason } = options
     const record = { by, at: backend.clock.now(), ...defined({ reason }) }
-    // The board is paused already: a rejection would mean to the caller that nothing was done.
-    await writePause(records, record, { isPaused }).catch((error: unknown) => onError(asError(error)))
+    // By now the board is paused: a rejection would tell the caller that nothing was done.
+    await writePause(records, record, { isPaused: wasPaused }).catch((error: unknown) => onError(asError(error)))
   }
 
   /** Resumes the board, or a queue, and removes the record. @throws InvalidArgument */
@@ -82,8 +82,10 @@ export class Pausing {
   /** Returns the queues that are paused, with who has paused them, when and why. */
   async queues(): Promise<readonly QueuePause[]> {
     const { backend, limits } = this.#options
+    // A board that is shared with TaskFlow has no limits.
     if (backend.shared) return []
     return (await limits.list()).flatMap(({ key, held }) => {
+      // A pattern that is stopped is in the list of limits: it pauses no queue of a name.
       if (!held || !isQueueKey(key) || key.endsWith('*')) return []
       const { by, since, reason } = held
       return { queue: toQueueOfKey(key), by, since, ...defined({ reason }) }
@@ -93,7 +95,7 @@ export class Pausing {
   async #setGate({ paused }: { readonly paused: boolean }): Promise<void> {
     const { backend, view, router } = this.#options
     await backend.signals.setPaused(paused)
-    // A view receives the change before this answer.
+    // An open view has received the change already.
     if (!view.isOpen) router.sink.paused(paused)
   }
 }

@@ -4,7 +4,7 @@ import type { Failure } from '../../core/failure.ts'
 import { assertBoolean, assertOptions, assertText } from '../../core/options.ts'
 import type { Duration } from '../../core/time.ts'
 import { decodeKeptResults, encodeKeptResults } from '../model/ended-job.ts'
-import { queueProblem, type Size, toQueueOfSize } from '../model/queues.ts'
+import { queueOfSizeOption, queueProblem, type Size } from '../model/queues.ts'
 
 /** Options of `abandon`. */
 export interface AbandonOptions {
@@ -46,7 +46,7 @@ export function assertAbandonOptions(options: AbandonOptions): void {
 
 /** Returns the queue to which a job is moved; undefined if it stays. @throws InvalidArgument */
 export function toNextQueue({ queue, size }: Pick<AbandonOptions, 'queue' | 'size'>): string | undefined {
-  if (size !== undefined) return toQueueOfSize({ queue, size }, 'abandon')
+  if (size !== undefined) return queueOfSizeOption({ queue, size }, 'abandon')
   const problem = queue === undefined ? undefined : queueProblem(queue)
   if (problem !== undefined) throw new InvalidArgument(`abandon: ${problem}`)
   return queue

@@ -8,7 +8,7 @@ export interface BackendTrash {
   /** Trashes an unclaimed job in one transaction. Errors: NotConnected, NotFound, Unclaimable, OutcomeUnknown. */
   discard(discarded: DiscardRequest): Promise<void>
   /**
-   * Moves a job from the trash to the end of the queue in one transaction, or does nothing because a job on which it would depend has left
+   * Moves a job from the trash behind the other jobs of its priority in one transaction, or does nothing because a job on which it would depend has left
    * the board. Errors: NotConnected, NotFound, Duplicate, OutcomeUnknown.
    */
   restore(entry: TrashedEntry, posting: Posting, options?: BackendRestoreOptions): Promise<RestoreOutcome>

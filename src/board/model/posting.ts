@@ -28,7 +28,7 @@ import { RESERVED_EXPIRES_AFTER, toExpiresAfter } from './expiry.ts'
 import { type PostKey, toKeyFields } from './key.ts'
 import { type PostLimit, parseLimits, type StoredLimits } from './limits.ts'
 import { type PostBatch, parsePostBatch } from './post-batch.ts'
-import { DEFAULT_QUEUE, type Size, toPostedQueue, toReadQueue } from './queues.ts'
+import { DEFAULT_QUEUE, queueOfPostOptions, queueOfStored, type Size } from './queues.ts'
 import { parseResources, type Resources } from './resources.ts'
 import { dropFields, isDropped, isWorthSealing, sealFields } from './sealed.ts'
 import { isCount, isDuration } from './stored.ts'
@@ -243,7 +243,7 @@ export function makePosting(
   const posting: { -readonly [K in keyof Posting]?: unknown } = { uuid, name, details }
   if (book) posting.book = { uuid: book.uuid, name: book.name }
   posting.priority = toPriority(request.priority)
-  const queue = toPostedQueue(request)
+  const queue = queueOfPostOptions(request)
   if (queue !== DEFAULT_QUEUE) posting.queue = queue
   if (resources) posting.resources = resources
   if (limits !== undefined) Object.assign(posting, parseField('', toStoredLimits, limits))
@@ -546,7 +546,9 @@ export function checkPosting(record: Partial<Record<keyof Posting | 'size', unkn
     after === undefined ? undefined : parseField(what, (value) => parseDependencies(value, { uuid }), after)
   const logbook = parseBook(what, book)
   const inQueue =
-    queue === undefined && size === undefined ? undefined : parseField(what, () => toReadQueue(queue, size), undefined)
+    queue === undefined && size === undefined
+      ? undefined
+      : parseField(what, () => queueOfStored(queue, size), undefined)
   // An object literal: a changed copy of the record would take 50 % more memory for every job on the board.
   const posting: Posting = Object.assign(
     {

@@ -1,49 +1,53 @@
-/** Whose turn it is among weighted queues. */
+/** Chooses between weighted queues. */
 import { QueueChoice, type ServedQueues } from './served-queues.ts'
 
 /**
- * Decides from which place of a weighted {@link QueueChoice} the next job is taken: stride scheduling. Each claimed job moves the pass of its
- * place by 1 / weight, and the place with the smallest pass that has a job is next. What a place did not take while it had no jobs is not made
- * up for later.
+ * Chooses the entry of a weighted {@link QueueChoice} from which the next job is taken, by stride scheduling. Each entry has a counter, its pass, to
+ * which a claim adds 1 / weight. The entry with the smallest pass that has a job is next. An entry without jobs gets no more turns for that
+ * later.
  */
 export class QueueTurns {
   readonly choice: QueueChoice
-  readonly #passes: number[]
+  readonly #passOfEntry: number[]
   /** The pass at which the last job was taken. */
-  #pass = 0
+  #currentPass = 0
 
   constructor(choice: QueueChoice) {
     this.choice = choice
-    this.#passes = choice.places.map(() => 0)
+    this.#passOfEntry = choice.entries.map(() => 0)
   }
 
-  /** Returns the order in which places are asked for the next job, after these jobs were chosen and are not granted yet. */
-  order(chosen: readonly number[]): readonly number[] {
-    const passes = this.#passes.map((pass, place) => {
-      const count = chosen.filter((each) => each === place).length
-      return Math.max(pass, this.#pass) + count * this.#stride(place)
+  /**
+   * Returns the indexes of the entries in the order in which they are asked for the next job.
+   *
+   * @param reserved the index of each job that is chosen already and not granted yet
+   */
+  order(reserved: readonly number[]): readonly number[] {
+    const passes = this.#passOfEntry.map((pass, index) => {
+      const count = reserved.filter((each) => each === index).length
+      return Math.max(pass, this.#currentPass) + count * this.#stride(index)
     })
-    return passes.map((_, place) => place).sort((a, b) => (passes[a] ?? 0) - (passes[b] ?? 0) || a - b)
+    return passes.map((_, index) => index).sort((a, b) => (passes[a] ?? 0) - (passes[b] ?? 0) || a - b)
   }
 
   /** Notes that a job of the queue was claimed. */
   noteClaimed(queue: string): void {
-    const place = this.choice.placeOf(queue)
-    if (place === -1) return
-    const pass = Math.max(this.#passes[place] ?? 0, this.#pass)
-    this.#passes[place] = pass + this.#stride(place)
-    this.#pass = Math.max(this.#pass, pass)
+    const index = this.choice.indexOf(queue)
+    if (index === -1) return
+    const pass = Math.max(this.#passOfEntry[index] ?? 0, this.#currentPass)
+    this.#passOfEntry[index] = pass + this.#stride(index)
+    this.#currentPass = Math.max(this.#currentPass, pass)
   }
 
-  #stride(place: number): number {
-    return 1 / (this.choice.places[place]?.weight ?? 1)
+  #stride(index: number): number {
+    return 1 / (this.choice.entries[index]?.weight ?? 1)
   }
 }
 
 /** The number of choices whose turns are remembered. */
 const MAX_TURNS = 100
 
-/** The turns of the callers of a board: callers that serve the same queues with the same weights share them, and a caller has the same in each call. */
+/** Keeps one {@link QueueTurns} for each choice of queues, so that weights hold across the calls of a board. */
 export class TurnsOfCallers {
   readonly #known = new WeakMap<object, QueueTurns>()
   readonly #byText = new Map<string, QueueTurns>()
@@ -56,8 +60,14 @@ export class TurnsOfCallers {
     const choice = QueueChoice.parse(served, what)
     const text = choice.toString()
     const turns = this.#byText.get(text) ?? new QueueTurns(choice)
-    if (this.#byText.size >= MAX_TURNS) this.#byText.clear()
+    // The one that was used longest ago is first.
+    this.#byText.delete(text)
     this.#byText.set(text, turns)
+    for (const [oldest] of this.#byText) {
+      if (this.#byText.size <= MAX_TURNS) break
+      this.#byText.delete(oldest)
+    }
+    // The caller may change an option that is not frozen before its next call.
     if (Object.isFrozen(served)) this.#known.set(served, turns)
     return turns
   }

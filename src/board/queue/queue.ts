@@ -35,7 +35,7 @@ import type { QueueTurns } from '../queue/queue-turns.ts'
 import { ExpiringJobs } from './expiring-jobs.ts'
 import { type KeptTokens, type LimitBlocker, LimitLines } from './limit-lines.ts'
 import type { LimitedKey } from './limited-keys.ts'
-import { mergeInOrder, ReadyJobs } from './ready-jobs.ts'
+import { mergeByClaimOrder, ReadyJobs } from './ready-jobs.ts'
 import { type Blocker, ResourceLines } from './resource-lines.ts'
 import { SortedList } from './sorted.ts'
 import { needsSuspectPlace, type SuspectPlace } from './suspect-place.ts'
@@ -183,7 +183,8 @@ export class ClaimQueue {
    */
   setServed(isServed: QueueFilter | undefined, entries: Iterable<JobEntry>): void {
     this.#isServed = isServed
-    for (const entry of entries) if (entry.queuePlace) this.#move(entry, entry.queuePlace.state)
+    for (const entry of entries)
+      if (entry.queuePlace && wantsResources(entry.queuePlace)) this.#move(entry, entry.queuePlace.state)
   }
 
   /** Sets the limits of all keys. @param entries all jobs of the view */
@@ -306,21 +307,21 @@ export class ClaimQueue {
   #reserveInQueues(wanted: TakeOptions, turns: QueueTurns): QueuePlace[] {
     const { choice } = turns
     const taken: QueuePlace[] = []
-    const places: number[] = []
-    const reserveOf = (place: number, max: number) => {
+    const reserved: number[] = []
+    const reserveOf = (index: number, max: number) => {
       const suspects = this.#suspectsBeside(taken, wanted)
-      const chosen = this.#choose({ ...wanted, max, suspects }, (queue) => choice.placeOf(queue) === place)
+      const chosen = this.#choose({ ...wanted, max, suspects }, (queue) => choice.indexOf(queue) === index)
       for (const each of chosen) this.#reserve(each)
       taken.push(...chosen)
-      places.push(...chosen.map(() => place))
+      reserved.push(...chosen.map(() => index))
       return chosen.length > 0
     }
     try {
       if (choice.isWeighted)
-        while (taken.length < wanted.max && turns.order(places).some((place) => reserveOf(place, 1)));
+        while (taken.length < wanted.max && turns.order(reserved).some((index) => reserveOf(index, 1)));
       else
-        for (const place of choice.places.keys())
-          if (taken.length < wanted.max) reserveOf(place, wanted.max - taken.length)
+        for (const index of choice.entries.keys())
+          if (taken.length < wanted.max) reserveOf(index, wanted.max - taken.length)
     } catch (error) {
       this.unreserve(taken)
       throw error
@@ -395,7 +396,7 @@ export class ClaimQueue {
     let isPlaceFree = suspects.isFree
     const search = this.#limits.isEmpty ? undefined : this.#limits.search({ now: this.#now, isWanted })
     const ready = this.#ready.inOrder(isWanted)
-    const entries = search ? mergeInOrder(ready, search.jobs()) : ready
+    const entries = search ? mergeByClaimOrder(ready, search.jobs()) : ready
     for (const place of entries) {
       const first = found[0] ?? place
       if (found.length >= (place.priority === first.priority ? Math.ceil(spread * max) : max)) break

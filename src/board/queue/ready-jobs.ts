@@ -1,6 +1,6 @@
 /**
- * The claimable jobs without limits, by their queues: a search in some queues visits no job of the others, however many there are. In claim
- * order within each queue.
+ * The claimable jobs to which no limit applies, in one sorted list for each queue: a search in some queues visits no job of the others, however many
+ * there are.
  */
 import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'
 import type { QueuePlace } from '../model/entry.ts'
@@ -39,26 +39,26 @@ export class ReadyJobs {
     for (const [queue, list] of this.#lists) if (!isWanted || isWanted(queue)) lists.push(list)
     const [first, ...others] = lists
     if (!first) return []
-    return others.reduce<Iterable<QueuePlace>>(mergeInOrder, first)
+    return others.reduce<Iterable<QueuePlace>>(mergeByClaimOrder, first)
   }
 }
 
 /**
- * Merges two sequences of jobs that have no job in common. The result is in claim order if both are; keys of a fair pattern take
- * turns, so their jobs may not be.
+ * Merges two sequences that have no job in common, by the claim order. If both are sorted, the result is. Jobs of a fair limit come in turns, and may
+ * be unsorted.
  */
-export function* mergeInOrder(
-  some: Iterable<QueuePlace>,
-  others: Iterable<QueuePlace>,
+export function* mergeByClaimOrder(
+  left: Iterable<QueuePlace>,
+  right: Iterable<QueuePlace>,
 ): Generator<QueuePlace, void, undefined> {
-  const [one, other] = [some[Symbol.iterator](), others[Symbol.iterator]()]
-  let [a, b] = [one.next(), other.next()]
+  const [lefts, rights] = [left[Symbol.iterator](), right[Symbol.iterator]()]
+  let [a, b] = [lefts.next(), rights.next()]
   while (!a.done && !b.done) {
-    const isFirst = compareClaimOrder(a.value, b.value) < 0
-    yield isFirst ? a.value : b.value
-    if (isFirst) a = one.next()
-    else b = other.next()
+    const isLeftFirst = compareClaimOrder(a.value, b.value) < 0
+    yield isLeftFirst ? a.value : b.value
+    if (isLeftFirst) a = lefts.next()
+    else b = rights.next()
   }
-  for (; !a.done; a = one.next()) yield a.value
-  for (; !b.done; b = other.next()) yield b.value
+  for (; !a.done; a = lefts.next()) yield a.value
+  for (; !b.done; b = rights.next()) yield b.value
 }

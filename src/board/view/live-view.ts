@@ -90,6 +90,10 @@ export class LiveView {
   /** The number of jobs in the listing that is being applied; undefined before the first one, and if the view is a part of the board. */
   #listed: number | undefined
   #gaps = 0
+  /** The number of gaps when the view began to list the board for the queues of a caller; undefined when it was listed. */
+  #gapOfServe: number | undefined
+  /** The queues of the present callers; undefined for all. */
+  #servedText: string | undefined
   #received = 0
 
   constructor({ backend, listener, unacceptedAfter, limits, signal }: LiveViewOptions) {
@@ -195,9 +199,28 @@ export class LiveView {
 
   /** Makes the view hold the jobs of these queues, for a caller that claims them; undefined for all queues. To be called before {@link hold}. */
   serve(choice: QueueChoice | undefined): void {
-    if (!this.#scope.add(choice, { isOpen: this.isOpen })) return
-    this.#index.queue.setServed(this.#scope.isRestricted ? this.#scope.includes : undefined, this.#index.entries())
-    if (this.isOpen) this.resync()
+    if (!this.#scope.add(choice, { isOpen: this.isOpen }) || !this.isOpen || !this.#windowReader) return
+    this.resync()
+    this.#gapOfServe = this.#gaps
+  }
+
+  /** Resolves when the view has the jobs of all queues for which {@link serve} was called; at once without a connection. */
+  async whenServed(options: { signal?: Stoppable | undefined } = {}): Promise<void> {
+    if (this.#gapOfServe !== this.#gaps) return
+    await this.#readiness.whenListed(options)
+    if (this.isCurrent) this.#gapOfServe = undefined
+  }
+
+  /** Sets the queues of the callers that claim at present: no job waits for a resource behind a job of another queue. */
+  setServed(choices: readonly (QueueChoice | undefined)[]): void {
+    const distinct = new Map(choices.map((choice) => [choice?.toString(), choice]))
+    const served = distinct.has(undefined) ? undefined : [...distinct.values()].flatMap((choice) => choice ?? [])
+    const text = served?.map(String).sort().join('; ')
+    if (text === this.#servedText) return
+    this.#servedText = text
+    const { queue } = this.#index
+    queue.setServed(served && ((name) => served.some((choice) => choice.includes(name))), this.#index.entries())
+    this.evaluate()
   }
 
   /** Keeps the view open until the result is disposed; opens it if it is closed. */
@@ -440,6 +463,7 @@ export class LiveView {
     this.#limits?.close()
     this.#scope.reset()
     this.#index.queue.setServed(undefined, [])
+    this.#servedText = undefined
     this.#readiness.onClosed()
     this.#listed = undefined
     this.#index.close()

@@ -64,6 +64,14 @@ export class Readiness {
     this.enter()
   }
 
+  /** Resolves when the listing under way is applied, and its postings are read; at once without a connection. */
+  async whenListed(options: { signal?: Stoppable | undefined } = {}): Promise<void> {
+    const { toRead, changed } = this.#options
+    while (!this.isCurrent && !this.#listError) await changed.wait(options)
+    const { requests } = toRead
+    while (this.isCurrent && !toRead.hasRead(requests)) await changed.wait(options)
+  }
+
   /** Notes that the view shows the board. From now on it receives every change, so no job is followed. */
   enter(): void {
     if (this.#isEntered) return

@@ -49,7 +49,7 @@ export class WindowReader {
   /** The number of delayed jobs in one read. */
   readonly #delayedPerRead: number
   readonly #size: WindowSize
-  /** The sections of the board that the view reads: the queues of its scope, or all queues as one. */
+  /** The sections of the board that the view reads: the queues of its scope, or all queues as one. With a pattern, queues that begin later are added. */
   #parts: readonly string[] = [ALL_QUEUES]
   #reading: Promise<boolean> | undefined
   /** The number of the last read request of the part with which the board's end was reached. */
@@ -270,9 +270,12 @@ export class WindowReader {
   }
 
   async #readAhead(): Promise<void> {
-    const { window, now, isCurrent, resync } = this.#options
+    const { sections, window, now, isCurrent, resync } = this.#options
     const listing = this.#listings
     const after = window.horizon
+    const parts = await window.scope.sections(sections)
+    if (listing !== this.#listings || !isCurrent()) return
+    this.#addParts(parts)
     const summaries = await this.#readDelayed(after)
     if (listing !== this.#listings || !isCurrent()) return
     const horizon = this.#horizonAfter(summaries, after)
@@ -328,6 +331,7 @@ export class WindowReader {
       this.#afterSearch(horizon - READ_AHEAD_MS)
     }
     const inside = places.filter((at) => window.judge(at) === 'inside')
+    this.#addParts(inside.map((at) => window.scope.sectionOf(at)))
     const { isOverBytes } = this.#size
     for (const part of this.#parts) {
       const own = inside.filter((at) => window.scope.sectionOf(at) === part).sort(compareClaimOrder)
@@ -349,6 +353,10 @@ export class WindowReader {
       if (at && window.scope.sectionOf(at) === part && compareClaimOrder(furthest, at) < 0) furthest = at
     }
     return furthest
+  }
+
+  #addParts(parts: readonly string[]): void {
+    this.#parts = [...new Set([...this.#parts, ...parts])]
   }
 
   /** Returns whether there is room for more jobs, of the board or of one of several queues. */

@@ -43,7 +43,7 @@ export function defineTrash(program: Command, run: RunAction): void {
   withFlags(trash.command('restore'), RESTORE_FLAGS)
     .summary('put jobs back on the board')
     .description(
-      'Puts jobs from the trash back on the board, at the end of the queue, with their uuid and without their attempts, and prints the uuid of each. Jobs whose last owners died while running them are excluded, unless they are named by uuid or --poison is given.',
+      'Puts jobs from the trash back on the board, behind the other jobs of their priority, with their uuid and without their attempts, and prints the uuid of each. Jobs whose last owners died while running them are excluded, unless they are named by uuid or --poison is given.',
     )
     .argument('[uuid...]', TRASHED_UUIDS_HELP)
     .addHelpText('after', '\nExample:\n  $ jobboard trash restore --name hello --dependents')

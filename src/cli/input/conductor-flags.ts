@@ -116,7 +116,7 @@ export function toServed(names: readonly string[] | undefined): ServedQueues | u
     )
   const entries = weighted.map((match) => [match?.[1] ?? '', toWeight(match?.[2] ?? '')] as const)
   const twice = entries.find(([name], index) => entries.findIndex(([other]) => other === name) !== index)
-  if (twice) throw new InvalidArgument(`--queue names ${twice[0]} twice`)
+  if (twice) throw new InvalidArgument(`--queue contains ${twice[0]} twice`)
   return Object.fromEntries(entries)
 }
 

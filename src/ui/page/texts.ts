@@ -173,7 +173,7 @@ export const texts = {
     },
     text: {
       cancel: 'Jobs that wait go to the trash at once. Owners of jobs that run are asked to stop and to revert.',
-      restore: 'They go to the end of the queue, and can be claimed again.',
+      restore: 'They go behind the other jobs of their priority, and can be claimed again.',
       purge: 'They are deleted from the trash permanently.',
     },
     more: (count: string) => `There are more. This does the first ${count}.`,
@@ -260,7 +260,7 @@ export const texts = {
     search: 'Search for jobs',
     post: {
       button: 'Post a job',
-      text: 'The job goes to the end of the queue.',
+      text: 'The job goes behind the other jobs of its priority.',
       done: 'The job is posted.',
       notJson: 'The store must be a JSON object, as in {"name": "Ada"}.',
       fields: {
@@ -308,7 +308,12 @@ export const texts = {
         text: 'A job that waits goes to the trash at once. The owner of a job that runs is asked to stop and to revert.',
         done: 'Cancelled.',
       },
-      restore: { button: 'Restore', yes: 'Restore', text: '', done: 'Restored: it is at the end of the queue.' },
+      restore: {
+        button: 'Restore',
+        yes: 'Restore',
+        text: '',
+        done: 'Restored: it is behind the other jobs of their priority.',
+      },
       purge: {
         button: 'Purge',
         yes: 'Purge the job',

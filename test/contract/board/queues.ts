@@ -1,6 +1,7 @@
 /** Each job is in a queue, and callers claim from the queues that they name; everything else belongs to the board as a whole. */
 import { expect, test } from 'vitest'
 import type { ClaimNextOptions, JobBoard } from '../../../src/board/index.ts'
+import { rejectOnAbort } from '../../../src/core/async/abort.ts'
 import { InvalidArgument, InvalidPosting, Timeout } from '../../../src/core/errors.ts'
 import { nextEvent, rejectionOf } from '../../board/events.ts'
 import { all, namesOn, refresh } from '../../board/jobs.ts'
@@ -81,7 +82,16 @@ export function queuesContract({ openUnviewed, putRaw }: Place, { capabilities, 
     await post(poster, 'tenant-2', ['t2'])
     expect(await claiming).toEqual(['t2'])
     await post(poster, 'tenant-2', ['t3'])
+    await refresh(board)
     expect(await claimNames(board, { queues: ['other', '*'], max: 5 })).toEqual(['o1', 't3'])
+  })
+
+  test('a caller without patience finds a job of a queue that nobody on its board has served before', async () => {
+    const [poster, board] = [await openUnviewed(), await openUnviewed()]
+    const names = ['x0', 'x1', 'x2']
+    for (const name of names) await post(poster, name, [name])
+    using _waiting = await board.view()
+    for (const name of names) expect(await claimNames(board, { queues: [name], timeout: 0 })).toEqual([name])
   })
 
   test('callers of one board object have each its own queues', async () => {
@@ -162,14 +172,68 @@ export function queuesContract({ openUnviewed, putRaw }: Place, { capabilities, 
     const board = await openUnviewed()
     for (const queue of ['', ' x', 'a,b', 'a=1', 'a*', 'a\nb', 'x'.repeat(201), 7, null, '\ud800'])
       expect(await rejectionOf(board.post('flow', {}, { queue: queue as string }))).toBeInstanceOf(InvalidPosting)
-    for (const queues of [[], {}, 'urgent', ['a', 'a'], ['a*b'], ['a,b'], { a: 0 }, { a: 1.5 }, { a: '2' }, [7]])
+    for (const queues of [
+      [],
+      Array<string>(1).concat('a'),
+      {},
+      'urgent',
+      ['a', 'a'],
+      ['a*b'],
+      ['a,b'],
+      { a: 0 },
+      { a: 1.5 },
+      { a: '2' },
+      [7],
+    ])
       expect(await rejectionOf(board.claimNext({ queues: queues as string[], timeout: 0 }))).toBeInstanceOf(
         InvalidArgument,
       )
     expect(await board.countJobs()).toBe(0)
   })
 
-  if (capabilities.delays)
+  if (capabilities.release)
+    test('a job that is released while its owner moves it is in one queue, and is claimed there', async () => {
+      const [poster, board, other] = [await openUnviewed(), await openUnviewed(), await openUnviewed()]
+      for (let round = 0; round < 6; round += 1) {
+        const job = await poster.post('flow', {}, { queue: 'from' })
+        const [claim] = await board.claimNext({ queues: ['from'], timeout: '20s' })
+        await Promise.allSettled([other.release(job, { reason: 'by hand' }), claim.abandon({ queue: 'to' })])
+        const { queue } = await (await openUnviewed()).find(job.uuid)
+        const [again] = await (await openUnviewed()).claimNext({ queues: [queue], timeout: '20s' })
+        expect(again.job.uuid).toBe(job.uuid)
+        await again.consume()
+      }
+    })
+
+  if (capabilities.delays) {
+    test('a job that is given back to another queue for later is claimed there when it is due', async () => {
+      const [poster, board] = [await openUnviewed(), await openUnviewed()]
+      await post(poster, 'small', ['job'])
+      const [claim] = await board.claimNext({ queues: ['small'], timeout: '20s' })
+      await claim.abandon({ queue: 'large', delay: 500 })
+      expect(await claimNames(await openUnviewed(), { queues: ['large'] })).toEqual(['job'])
+    })
+
+    test('a delayed job of a queue that begins later is claimed by a pattern', async () => {
+      const [poster, board] = [await openUnviewed(), await openUnviewed()]
+      const stop = new AbortController()
+      const found: string[] = []
+      // More than a short window reads at once, so that jobs are beyond its horizon.
+      for (const delay of [1_200, 1_300, 1_400, 1_500, 60_000, 60_000, 60_000])
+        await post(poster, 't-1', ['t-1'], { delay })
+      await nothingFrom(board, ['t-*'])
+      const working = (async () => {
+        for await (const claim of board.claims({ queues: ['t-*'], signal: stop.signal })) {
+          found.push(claim.job.name)
+          await claim.consume()
+          if (found.length === 5) return
+        }
+      })()
+      await post(poster, 't-new', ['t-new'], { delay: 1_600 })
+      await rejectOnAbort(working, AbortSignal.timeout(20_000)).catch(() => stop.abort())
+      expect(found.sort()).toEqual(['t-1', 't-1', 't-1', 't-1', 't-new'])
+    })
+
     test('a delayed job becomes due in its queue', async () => {
       const [poster, board] = [await openUnviewed(), await openUnviewed()]
       await post(poster, 'bulk', ['b1', 'b2', 'b3', 'b4', 'b5'], { delay: 60_000 })
@@ -180,6 +244,7 @@ export function queuesContract({ openUnviewed, putRaw }: Place, { capabilities, 
       await post(poster, 'default', ['d0'], { delay: 300 })
       expect(await claimNames(await openUnviewed(), { queues: ['default'] })).toEqual(['d0'])
     })
+  }
 
   if (capabilities.keys)
     test('a job that is replaced moves to the queue of the new post', async () => {
@@ -214,6 +279,20 @@ export function queuesContract({ openUnviewed, putRaw }: Place, { capabilities, 
       await post(poster, 'bulk', ['before'], { resources, priority: 'VERY_HIGH' })
       await post(poster, 'urgent', ['behind'], { resources })
       expect(await claimNames(board, { queues: ['urgent'] })).toEqual(['behind'])
+    })
+
+    test('no job waits for one of a queue that no caller of its process serves any more', async () => {
+      const [poster, board] = [await openUnviewed(), await openUnviewed()]
+      const resources = { exclusive: ['disk'] }
+      // The view is open already, and callers of other queues have come and gone.
+      using _view = await board.view()
+      await nothingFrom(board, ['bulk'])
+      expect(await rejectionOf(board.claimNext({ timeout: 0 }))).toBeInstanceOf(Timeout)
+      const claiming = claimNames(board, { queues: ['urgent'] })
+      expect(await rejectionOf(board.claimNext({ queues: ['bulk'], timeout: 100 }))).toBeInstanceOf(Timeout)
+      await post(poster, 'bulk', ['before'], { resources, priority: 'HIGH' })
+      await post(poster, 'urgent', ['behind'], { resources })
+      expect(await claiming).toEqual(['behind'])
     })
   }
 

@@ -93,7 +93,7 @@ export function settlingContract(place: Place): void {
     await (await board.claim(job)).abandon({ size: 'large' })
     expect((await (await open()).find(job.uuid)).queue).toBe('large')
     const failure = await rejectionOf(board.post('flow', {}, { size: 'huge' as 'large' }))
-    expect(String(failure)).toContain('post: size must be one of small, medium, large; a queue can have any name')
+    expect(String(failure)).toContain('post: size must be one of small, medium, large; for another name use queue')
     expect(await rejectionOf(board.post('flow', {}, { size: 'large', queue: 'a' }))).toBeInstanceOf(InvalidArgument)
   })
 

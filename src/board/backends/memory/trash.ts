@@ -42,7 +42,7 @@ export class TrashSteps {
     return jobs.end(rows.requireUnclaimed(id, revision), { trash: { ...discarded, bytes }, history })
   }
 
-  /** Moves an entry to the end of the queue. @throws NotFound; Duplicate if its key is taken */
+  /** Moves an entry behind the other jobs of its priority. @throws NotFound; Duplicate if its key is taken */
   restore(entry: TrashedEntry, posting: Posting, after: readonly Dependency[]): RestoreOutcome {
     const { entries, jobs, keys, dependencies, batches } = this.#options
     const bytes = encodeUnlimited(posting)

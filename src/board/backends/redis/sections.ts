@@ -78,7 +78,7 @@ export class RedisSections implements BackendSections {
     const found = new Map<string, JobSummary>()
     let lastCount = 0
     for (let from = `(${after}`, count = limit; ; ) {
-      const answer = await this.#board.run(SCRIPTS.delayed, [from, String(count), queue])
+      const answer = await this.#board.run(SCRIPTS.delayed, [from, String(count), queue, String(limit)])
       const [jobs, visited, last] = decodeReply<[readonly JobTuple[], number, string]>(answer)
       for (const summary of this.#toSummaries(jobs)) found.set(summary.id, summary)
       if (found.size >= limit || visited < count) return [...found.values()].slice(0, limit)

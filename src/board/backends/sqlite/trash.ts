@@ -46,7 +46,7 @@ export class TrashSteps {
     return jobs.end(row, { trash: discarded, history: discarded.history })
   }
 
-  /** Moves an entry to the end of the queue. @throws NotFound; Duplicate if its key is taken */
+  /** Moves an entry behind the other jobs of its priority. @throws NotFound; Duplicate if its key is taken */
   restore(entry: TrashedEntry, posting: Posting, after: readonly Dependency[]): RestoreOutcome {
     const { context, jobs, keys, dependencies, batches } = this.#options
     const job = jobNumber(entry.id)

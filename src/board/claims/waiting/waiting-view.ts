@@ -153,6 +153,8 @@ export class WaitingView {
   leave(caller: Waiter): void {
     this.#callers.delete(caller)
     this.#release(caller)
+    // Without a caller nobody waits. The next one is probably the same again.
+    if (this.#callers.size > 0) this.#updateServed()
     if (this.#polling && this.#callersThatMayPoll.length === 0) this.#stopPolling()
   }
 
@@ -168,10 +170,15 @@ export class WaitingView {
     // A view that was closed while the caller polled has forgotten its queues.
     view.serve(caller.queues)
     caller.hold = view.hold()
-    if (view.jobCount !== undefined) return
+    this.#updateServed()
+    if (view.jobCount !== undefined) return view.whenServed({ signal })
     await view.whenEntered({ signal }).catch((error: unknown) => {
       if (!(error instanceof NotConnected)) throw error
     })
+  }
+
+  #updateServed(): void {
+    this.#options.view.setServed([...this.#callers].map(({ queues }) => queues))
   }
 
   #release(caller: Waiter): void {

@@ -1,5 +1,5 @@
--- Functions that read the jobs of one queue, and that move jobs between queues. As in sections.sql, none of them reads a long board for a short
--- answer. The jobs of the default queue, whose column queue is null, are found among those of all queues.
+-- Functions that read the jobs of one queue, and that move jobs between queues. A named queue is read by its index alone. The default queue, whose
+-- column queue is null, has no index of its own, so that plain jobs do not pay for one: its jobs are searched among those of all queues.
 
 -- Returns up to p_limit jobs of a queue after this position in the claim order, as the function stretch does. p_queue: null for the default
 -- queue.
@@ -73,17 +73,23 @@ SET search_path TO pg_catalog, pg_temp
 AS $function$
 DECLARE
   v_answer json;
+  v_own bigint[];
   v_moved bigint[];
   v_ranks smallint[];
   v_dues float8[];
 BEGIN
+  -- Which jobs this session gives back is decided before it does so: afterwards a job that somebody has released looks the same. The order of locks
+  -- is that of settle.
+  PERFORM FROM :SCHEMA.jobs WHERE id = ANY(p_ids) AND coalesce(session, 0) = p_session ORDER BY id FOR UPDATE;
+  v_own := ARRAY(
+    SELECT j.id FROM :SCHEMA.jobs j JOIN unnest(p_ids, p_revisions) AS a(id, revision) ON j.id = ANY(ARRAY[a.id])
+    WHERE coalesce(j.session, 0) = p_session AND j.revision = a.revision);
   v_answer := :SCHEMA.settle(p_lane, p_number, p_board, p_session, p_ids, p_revisions, p_kinds, p_lives, p_lengths, p_delays, p_whos,
     p_reasons, p_failures, p_holding, p_uuids, p_records, p_record_lengths, p_keep);
-  -- A job that this session has just given back is unclaimed, and locked by this transaction.
   WITH moved AS (
     UPDATE :SCHEMA.jobs j SET queue = nullif(a.queue, '')
     FROM unnest(p_ids, p_revisions, p_queues) AS a(id, revision, queue)
-    WHERE j.id = ANY(ARRAY[a.id]) AND j.session IS NULL AND j.revision = a.revision + 1 AND a.queue IS NOT NULL
+    WHERE j.id = ANY(ARRAY[a.id]) AND j.id = ANY(v_own) AND j.session IS NULL AND j.revision = a.revision + 1 AND a.queue IS NOT NULL
     RETURNING j.id, j.rank, :SCHEMA.milliseconds(j.due_at) AS due
   )
   SELECT array_agg(id ORDER BY id), array_agg(rank ORDER BY id), array_agg(due ORDER BY id) INTO v_moved, v_ranks, v_dues FROM moved;

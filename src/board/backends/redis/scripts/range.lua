@@ -17,6 +17,6 @@ for at = 1, #found, 2 do
   ids[#ids + 1], last = found[at], found[at + 1]
 end
 local more = #ids == tonumber(ARGV[2])
-if isDefault then ids = inDefaultQueue(ids) end
+if isDefault then ids = inDefaultQueue(ids, #ids) end
 local time = call('TIME')
 return cmsgpack.pack({ time[1] * 1000 + math.floor(time[2] / 1000), summariesOf(ids), more and last or '' })

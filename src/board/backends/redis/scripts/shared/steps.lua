@@ -169,12 +169,12 @@ local function giveBack(id, row, revision, bytes, delay, queue)
   row.revision, row.written = revision + 1, nowText
   putRow(id, row)
   -- A cancelled job is due at once.
-  if delay and not has(CANCELS, id) then beginDelay(id, whole(now + delay)) end
+  local due = delay and not has(CANCELS, id) and whole(now + delay) or '0'
+  -- The delay begins in the new queue.
+  local priority = queue and moveInOrder(id, nil, queue ~= '' and queue or nil)
+  if due ~= '0' then beginDelay(id, due) end
   logChange('A' .. id)
-  if queue then
-    local priority = moveInOrder(id, nil, queue ~= '' and queue or nil)
-    logChange('U' .. id .. placeText(id, priority, delay and not has(CANCELS, id) and whole(now + delay) or '0'))
-  end
+  if queue then logChange('U' .. id .. placeText(id, priority, due)) end
   return { true }
 end
 

@@ -6,12 +6,19 @@ local ORDER, HELD, CANCELS, RESTING = KEYS[4], KEYS[5], KEYS[10], KEYS[16]
 local QUEUED = KEYS[35]
 local call = redis.call
 
--- Returns the jobs among these that are in the default queue.
-local function inDefaultQueue(ids)
-  if #ids == 0 or call('EXISTS', QUEUED) == 0 then return ids end
-  local queues, found = call('HMGET', QUEUED, unpack(ids)), {}
-  for at, id in ipairs(ids) do
-    if not queues[at] then found[#found + 1] = id end
+-- The number of jobs for one command: the stack of Lua is limited.
+local AT_ONCE = 1000
+
+-- Returns the first jobs among these that are in the default queue, up to a limit.
+local function inDefaultQueue(ids, limit)
+  local found, isUsed = {}, call('EXISTS', QUEUED) == 1
+  for from = 1, #ids, AT_ONCE do
+    local to = math.min(from + AT_ONCE - 1, #ids)
+    local queues = isUsed and call('HMGET', QUEUED, unpack(ids, from, to)) or {}
+    for at = from, to do
+      if #found >= limit then return found end
+      if not queues[at - from + 1] then found[#found + 1] = ids[at] end
+    end
   end
   return found
 end
