@@ -52,6 +52,7 @@ const BACKENDS: Readonly<Record<string, BackendFactory>> = {
   postgresql: openPostgres,
   redis: openRedis,
   rediss: openRedis,
+  'redis+unix': openRedis,
   'redis+sentinel': openRedis,
   'rediss+sentinel': openRedis,
   'redis+cluster': openRedis,
@@ -103,7 +104,7 @@ async function openRedis(uri: ResourceUri, options: OpenBoardOptions): Promise<B
 
 /**
  * Opens a board: `zookeeper://host:2181,host2:2181/path`, the same as `zookeepers:` with TLS; `postgres://user@host/database?board=NAME`;
- * `redis://host:6379/0?prefix=taskflow`, and `rediss:`, `redis+sentinel:`, `redis+cluster:`; or `memory:` (a new one, for this board object
+ * `redis://host:6379/0?prefix=taskflow`, and `rediss:`, `redis+unix:`, `redis+sentinel:`, `redis+cluster:`; or `memory:` (a new one, for this board object
  * only) and `memory:NAME` (shared by all who open it in this process); `sqlite:./jobs.db` for the processes of one machine.
  *
  * @throws InvalidArgument for a URI that is not valid for a board

@@ -88,7 +88,7 @@ describe.skipIf(!zookeeperHosts)('the limits of a board', () => {
     await limits('set', 'flow/hello', '--concurrency', '0')
     const store = ['--store', '{"name":"Ada"}', '--flows', 'flows.js']
     const uuid = (await place.jobboard(['post', 'hello', ...store, '--limit', 'api'])).stdout.trim()
-    expect(await place.jobboard(['conductor', '--flows', 'flows.js', '--burst'])).toMatchObject({ exitCode: 0 })
+    expect(await place.jobboard(['conductor', '--flows', 'flows.js', '--burst'])).toMatchObject({ exitCode: 1 })
     expect((await place.jobboard(['jobs', '--json'])).stdout).toContain(uuid)
     expect(await place.jobboard(['run', 'hello', ...store])).toMatchObject({ exitCode: 0 })
     const held = await place.jobboard(['run', 'hello', ...store, '--limits', '--within', '200ms'])

@@ -1,4 +1,6 @@
 /** What operators do: waiting, cancelling, pausing, looking at conductors, and putting the trash in order. */
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { encode } from '../../src/core/codec.ts'
 import { openBoard } from '../../src/index.ts'
@@ -306,6 +308,40 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
     expect((await place.jobboard(['resume', '--queue', 'bulk'])).stdout).toContain('from queue bulk resumed')
     await conduct()
     expect((await place.jobboard(['jobs'])).stdout).toContain('no jobs on')
+  })
+
+  test('a burst that leaves jobs which were to run by now ends with 1; those for later are no work that is left', async () => {
+    await post('hello', '--store', '{"name":"Ada"}', '--delay', '1h')
+    await post('other')
+    expect((await conduct()).exitCode).toBe(0)
+    await post('hello', '--queue', 'bulk', '--store', '{"name":"Bob"}')
+    await place.jobboard(['pause', '--queue', 'bulk'])
+    const { exitCode, stderr } = await place.spawned(['conductor', '--flows', 'flows.js', '--burst'])
+    expect([exitCode, jsonLines(stderr).at(-1)]).toMatchObject([1, { left: 1, msg: expect.stringContaining('burst') }])
+    const urgent = await place.jobboard(['conductor', '--flows', 'flows.js', '--burst', '--queue', 'urgent'])
+    expect(urgent.exitCode).toBe(0)
+  })
+
+  test('--pid: a file with the number of the process while it runs, and of one conductor only', async () => {
+    const start = () => place.start(['conductor', '--flows', 'flows.js', '--pid', 'conductor.pid'])
+    const file = join(place.cwd, 'conductor.pid')
+    // The file of a process that was killed.
+    await writeFile(file, '999999999\n')
+    const conductor = start()
+    await conductor.says('Ctrl-C')
+    expect(await readFile(file, 'utf8')).toBe(`${conductor.process.pid}\n`)
+    const second = await place.jobboard(['conductor', '--flows', 'flows.js', '--pid', 'conductor.pid'])
+    expect(complaint(second)).toEqual([
+      2,
+      expect.stringContaining(`has the number ${conductor.process.pid} of a process that lives`),
+    ])
+    conductor.process.kill('SIGTERM')
+    await conductor.ended
+    await expect(readFile(file)).rejects.toThrow('ENOENT')
+    expect(complaint(await place.jobboard(['conductor', '--flows', 'flows.js', '--pid', 'no/such/folder']))).toEqual([
+      2,
+      expect.stringContaining('cannot be written: ENOENT'),
+    ])
   })
 
   test('conductors: who lives, and what they can do', async () => {

@@ -44,10 +44,13 @@ function postgresId(uri: ResourceUri, environment: PostgresEnvironment): string 
 }
 
 function redisId(uri: ResourceUri, family: string): string {
+  const own = { prefix: uri.parameters.get('prefix') ?? 'taskflow' }
+  if (family === 'redis+unix')
+    return `${family}:${uri.path}?${new URLSearchParams({ db: uri.parameters.get('db') ?? '0', ...own })}`
   const parts = uri.path.split('/').filter((part) => part !== '')
   const master = family === 'redis+sentinel' ? `/${parts.shift()}` : ''
   const database = Number(parts[0] ?? 0)
-  const names = new URLSearchParams({ prefix: uri.parameters.get('prefix') ?? 'taskflow' })
+  const names = new URLSearchParams(own)
   return `${family}://${normalizeHosts(uri, master === '' ? '6379' : '26379')}${master}/${database}?${names}`
 }
 

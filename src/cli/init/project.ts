@@ -44,6 +44,7 @@ const DRIVERS: Readonly<Record<string, Project['driver']>> = {
   postgresql: 'pg',
   redis: 'ioredis',
   rediss: 'ioredis',
+  'redis+unix': 'ioredis',
   'redis+sentinel': 'ioredis',
   'rediss+sentinel': 'ioredis',
   'redis+cluster': 'ioredis',

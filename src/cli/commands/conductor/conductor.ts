@@ -7,7 +7,7 @@ import { NotConnected } from '../../../core/errors.ts'
 import { Redactor } from '../../../core/redaction.ts'
 import { formatDuration, toMilliseconds } from '../../../core/time.ts'
 import { redactUri } from '../../../core/uri.ts'
-import { type CliContext, DONE, type ExitCode, type FileSettings, type RunAction } from '../../context.ts'
+import { type CliContext, DONE, type ExitCode, FAILED, type FileSettings, type RunAction } from '../../context.ts'
 import { BOARD_FLAGS, type BoardFlags, toBoards } from '../../input/board-flags.ts'
 import { LOG_FORMAT_CHOICES } from '../../input/choices.ts'
 import {
@@ -26,6 +26,7 @@ import { DEFAULT_TIMEOUT, definedOnly, parseDuration, redactedKeys } from '../..
 import { openBoardsLogbooks, openConductorsLogbooks, openNamedBoard, toConductorBoard } from '../../opening.ts'
 import { openLogStream } from '../../output/log-format.ts'
 import { escapeUnprintable } from '../../output/render/text.ts'
+import { writePidFile } from './pid-file.ts'
 import { reloader } from './reload.ts'
 
 const FLAGS = {
@@ -33,6 +34,7 @@ const FLAGS = {
   ...BOARD_FLAGS,
   ...CONDUCTOR_FLAGS,
   '--release <name>': "name of the application's release, for hooks that run once for each; JOBBOARD_RELEASE",
+  '--pid <file>': 'write the number of the process into this file, and remove the file at the end',
   ...shared('--log-level <level>'),
   '--log-format <format>': [
     `one of ${LOG_FORMAT_CHOICES.join(', ')}; auto: for people on a terminal, if pino-pretty is installed (default: auto)`,
@@ -56,6 +58,7 @@ export function defineConductor(program: Command, run: RunAction): void {
         'SIGTERM lets running jobs finish, the second aborts them, the third ends the process; unfinished jobs go back to ' +
         'the board. SIGUSR2 pauses it, and resumes it when it is paused: meanwhile running jobs continue, and no job is claimed. ' +
         'SIGHUP reads the config file again. ' +
+        'With --burst, the exit code is 1 if it leaves jobs of its flows and queues that were to run by now. ' +
         'With --board repeated it takes jobs of several boards: of the first before those of the next.',
     )
     .addHelpText('after', EXAMPLES)
@@ -87,7 +90,7 @@ async function conductor(options: ConductorCommandOptions, context: CliContext, 
   const module = await loadModules(options, context)
   const { flows, services, hooks, onError } = module
   const release = options.release || context.env['JOBBOARD_RELEASE'] || undefined
-  const { daemonLog, redactedLog, runConductor } = await loadConductorModule()
+  const { daemonLog, redactedLog, runConductor, countLeftJobs } = await loadConductorModule()
   const stream = await openLogStream(options.logFormat ?? 'auto', context)
   const plain = daemonLog(definedOnly({ level: options.logLevel, stream }))
   const redact = redactedKeys(options, context)
@@ -103,6 +106,7 @@ async function conductor(options: ConductorCommandOptions, context: CliContext, 
   const say = (line: string) => context.stdout.write(`${escapeUnprintable(line)}\n`)
   const flowNames = [...new Set(flows.map((flow) => flow.name))].sort().join(', ')
   using _faults = context.captureFaults()
+  await using _pidFile = options.pid === undefined ? undefined : await writePidFile(options.pid, context)
   let hasStarted = false
   const places = opened
     ? { board: opened.board }
@@ -147,7 +151,16 @@ async function conductor(options: ConductorCommandOptions, context: CliContext, 
     limitMs: toMilliseconds(parseDuration(options.timeout ?? DEFAULT_TIMEOUT, '--timeout'), '--timeout'),
     isRetryable: (error) => !opened && !hasStarted && error instanceof NotConnected,
   })
-  return DONE
+  if (!settings.burst) return DONE
+  const served = { flows: new Set(flows.map(({ name }) => name)), queues: settings.queues, sizes: settings.sizes }
+  let left = opened ? await countLeftJobs(opened.board, served) : 0
+  for (const { uri } of opened ? [] : boards) {
+    await using place = await openNamedBoard({ ...options, board: uri }, context, { log })
+    left += await countLeftJobs(place.board, served)
+  }
+  if (left > 0)
+    log.warn({ left }, 'the burst has left jobs that it could not run now; jobboard jobs --unclaimed lists them')
+  return left > 0 ? FAILED : DONE
 }
 
 /** Loads the modules of flows and of hooks. */
@@ -180,9 +193,10 @@ function stopLine({ name, running, state }: Conductor, { drainTimeout }: Conduct
  * Imports in a separate function: TypeScript 6.0 does not rewrite the `.ts` of an import() beside an `await using`.
  */
 async function loadConductorModule() {
-  const [{ daemonLog, redactedLog }, { runConductor }] = await Promise.all([
+  const [{ daemonLog, redactedLog }, { runConductor }, { countLeftJobs }] = await Promise.all([
     import('../../../core/log.ts'),
     import('../../../conductor/index.ts'),
+    import('./left-work.ts'),
   ])
-  return { daemonLog, redactedLog, runConductor }
+  return { daemonLog, redactedLog, runConductor, countLeftJobs }
 }

@@ -1,12 +1,17 @@
 /** A connection to Redis that breaks while many commands are under way: nothing is left of them. */
 import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { type AddressInfo, createServer, Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import * as driver from 'ioredis'
-import { expect, test, vi } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { RedisConnection } from '../../../../src/board/backends/redis/store/connection.ts'
 import { parseRedisLocation } from '../../../../src/board/backends/redis/store/location.ts'
+import { openBoard } from '../../../../src/board/index.ts'
 import { parseUri } from '../../../../src/core/uri.ts'
 import { count } from '../../../support/counts.ts'
+import { startRedis } from '../../../support/redis.ts'
 
 const INFO = 'redis_version:7.2.0\r\n'
 const COMMANDS = 100
@@ -63,4 +68,19 @@ test('a server that hangs up while many commands are under way, again and again:
   } finally {
     add.mockRestore()
   }
+})
+
+test('a board by a Unix socket, which others see by TCP', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'jobboard-socket-'))
+  onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  const socket = join(folder, 'redis.sock')
+  await using server = await startRedis({ config: { unixsocket: socket, unixsocketperm: '700' } })
+  await using here = await openBoard(`redis+unix:${socket}?db=1&prefix=sockets&timeout=2s`)
+  await using there = await openBoard(`${server.uri}/1?prefix=sockets`)
+  const job = await here.post('flow', {})
+  const [claim] = await there.claimNext({ timeout: '20s' })
+  expect(claim.job.uuid).toBe(job.uuid)
+  await claim.consume()
+  await job.wait({ timeout: '20s' })
+  expect(job.state).toBe('COMPLETE')
 })

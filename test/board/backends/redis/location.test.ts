@@ -20,12 +20,14 @@ describe('where a Redis is', () => {
       uri: 'redis://ada:***@db.example:6380/3?prefix=mine&ttl=4s',
       kind: 'server',
       hosts: [{ host: 'db.example', port: 6380 }],
+      socket: undefined,
       master: '',
       db: 3,
       credentials: { user: 'ada', password: 'p@ss' },
       tls: undefined,
       prefix: 'mine',
       ttl: 4_000,
+      timeout: 1_333,
       window: 10_000,
       windowBytes: defaultWindowBytes(),
     })
@@ -40,6 +42,18 @@ describe('where a Redis is', () => {
     expect(await placeOf('redis://h?ttl=2500')).toMatchObject({ ttl: 2_500 })
     expect((await placeOf('rediss://h/1')).tls).toEqual({})
     expect((await placeOf('rediss://h?servername=other')).tls).toEqual({ servername: 'other' })
+  })
+
+  test('is a socket of this machine', async () => {
+    expect(await placeOf('redis+unix:/run/my%20redis.sock?db=2&prefix=mine&ttl=4s&timeout=300ms')).toMatchObject({
+      ...{ kind: 'server', socket: '/run/my redis.sock', db: 2, prefix: 'mine', timeout: 300 },
+    })
+    expect(await refusalOf('redis+unix://host/run/redis.sock')).toContain('write redis+unix:/run/redis/redis.sock?db=0')
+    expect(await refusalOf('redis+unix:/run/redis.sock?db=x')).toContain('db must be the number of a database')
+    expect(await refusalOf('redis://h?db=2')).toContain('unknown parameter "db"')
+    expect(await refusalOf('redis://h?ttl=4s&timeout=4s')).toContain(
+      'timeout must be at least 100 ms, and shorter than ttl',
+    )
   })
 
   test('is asked of sentinels by a name', async () => {

@@ -86,8 +86,7 @@ export class SessionKeeper {
     const { location, sink, log } = this.#context
     const driver = await loadDriver(location)
     const signal = this.#session.closing
-    // The limit allows slow answers, but leaves time for another connection before the lease expires.
-    const timeoutMs = Math.max(500, location.ttl / 3)
+    const timeoutMs = location.timeout
     const onMessage = (channel: string, message: Buffer) => this.#publications.receive(channel, message)
     const onUnneededPassword = () => this.#warnOfPassword()
     // Serves the session on one connection; rejects when the session was not attached to it.

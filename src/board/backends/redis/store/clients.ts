@@ -36,7 +36,7 @@ export interface Clients {
 /** Creates the clients with all retries, queues and redirections of the driver disabled. */
 export function createClients({ Redis, Cluster }: Driver, options: ClientOptions): Clients {
   const { location, timeoutMs, onUnneededPassword } = options
-  const { kind, hosts, master, credentials, tls } = location
+  const { kind, hosts, socket, master, credentials, tls } = location
   const user = credentials?.user
   const secure = tls && { ...tls, ca: tls.ca as string | Buffer | (string | Buffer)[] }
   const usual: RedisOptions = {
@@ -77,7 +77,8 @@ export function createClients({ Redis, Cluster }: Driver, options: ClientOptions
     ...(secure ? { sentinelTLS: secure, enableTLSForSentinelMode: true } : {}),
   }
   const [{ host, port }] = hosts
-  const single = { ...usual, ...(kind === 'sentinel' ? sentinel : { host, port }) }
+  const server = socket === undefined ? { host, port } : { path: socket }
+  const single = { ...usual, ...(kind === 'sentinel' ? sentinel : server) }
   const create = () => ignoreUnneededPassword(new Redis(single), onUnneededPassword)
   return { commands: create(), createSubscriber: create }
 }

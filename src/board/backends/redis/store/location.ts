@@ -2,10 +2,11 @@
  * Parses the URI of a Redis board:
  *
  * - `redis://[user:password@]host:6379/DB`, `rediss://` with TLS
+ * - `redis+unix:/run/redis/redis.sock?db=0`: a Unix socket of this machine
  * - `redis+sentinel://[user:password@]host:26379,host2:26379/NAME/DB`: the master with the NAME that the sentinels know
  * - `redis+cluster://[user:password@]host:6379,host2:6379`
  *
- * each with `?prefix=taskflow&ttl=10s&window=10000`, and with TLS (`rediss:`, `rediss+sentinel:`, `rediss+cluster:`) `ca`, `cert`, `key`,
+ * each with `?prefix=taskflow&ttl=10s&timeout=3s&window=10000`, and with TLS (`rediss:`, `rediss+sentinel:`, `rediss+cluster:`) `ca`, `cert`, `key`,
  * `passphrase` and `servername`.
  */
 import { readFile } from 'node:fs/promises'
@@ -34,6 +35,8 @@ export interface RedisLocation extends WindowSize {
   readonly uri: string
   readonly kind: 'server' | 'sentinel' | 'cluster'
   readonly hosts: readonly [RedisHost, ...RedisHost[]]
+  /** The path of the Unix socket that is used in place of a host; undefined for TCP. */
+  readonly socket: string | undefined
   /** The name of the master that the sentinels know. */
   readonly master: string
   readonly db: number
@@ -42,12 +45,17 @@ export interface RedisLocation extends WindowSize {
   readonly prefix: string
   /** The time after which a silent owner is dead, in milliseconds. */
   readonly ttl: number
+  /** The time limit for an answer of the server, in milliseconds. */
+  readonly timeout: number
 }
 
 const DEFAULT_PREFIX = 'taskflow'
 const DEFAULT_SESSION_TTL = '10s'
 /** The smallest TTL. Keys are renewed after a third of it: with less, a short stall of the process would lose its claims. */
 const MIN_TTL_MS = 1_000
+
+/** The smallest time limit of an answer. */
+const MIN_TIMEOUT_MS = 100
 
 const TLS_FILES = ['ca', 'cert', 'key'] as const
 const TLS_TEXTS = ['passphrase', 'servername'] as const
@@ -57,20 +65,25 @@ export async function parseRedisLocation(
   uri: ResourceUri,
   options: { readonly tls?: RedisTls } = {},
 ): Promise<RedisLocation> {
-  assertParameters(uri, ['prefix', 'ttl', 'window', 'windowBytes', ...TLS_FILES, ...TLS_TEXTS])
+  const own = isSocket(uri) ? ['db'] : []
+  assertParameters(uri, ['prefix', 'ttl', 'timeout', 'window', 'windowBytes', ...own, ...TLS_FILES, ...TLS_TEXTS])
   const kind = parseKind(uri)
   const { printable, parameters, credentials } = uri
-  const { master, db } = parsePath(uri, kind)
+  const socket = isSocket(uri) ? parseSocket(uri) : undefined
+  const { master, db } = socket === undefined ? parsePath(uri, kind) : { master: '', db: parseDb(uri) }
+  const ttl = parseTtl(uri)
   return {
     uri: printable,
     kind,
-    hosts: parseHosts(uri, kind),
+    hosts: socket === undefined ? parseHosts(uri, kind) : [{ host: 'localhost', port: 6_379 }],
+    socket,
     master,
     db,
     credentials,
     tls: await parseTls(uri, options),
     prefix: parameters.get('prefix') ?? DEFAULT_PREFIX,
-    ttl: parseTtl(uri),
+    ttl,
+    timeout: parseTimeout(uri, { ttl }),
     ...windowSizeOf(uri),
   }
 }
@@ -78,6 +91,23 @@ export async function parseRedisLocation(
 function parseKind({ scheme }: ResourceUri): RedisLocation['kind'] {
   if (scheme.endsWith('+sentinel')) return 'sentinel'
   return scheme.endsWith('+cluster') ? 'cluster' : 'server'
+}
+
+function isSocket({ scheme }: ResourceUri): boolean {
+  return scheme === 'redis+unix'
+}
+
+function parseSocket({ authority, path, printable }: ResourceUri): string {
+  if (authority === '' && path.startsWith('/') && path !== '/') return decodeURIComponent(path)
+  throw new InvalidArgument(
+    `${printable}: redis+unix: takes the path of a socket; write redis+unix:/run/redis/redis.sock?db=0`,
+  )
+}
+
+function parseDb({ parameters, printable }: ResourceUri): number {
+  const text = parameters.get('db') ?? '0'
+  if (/^\d{1,6}$/.test(text)) return Number(text)
+  throw new InvalidArgument(`${printable}: db must be the number of a database, such as db=0`)
 }
 
 function parseHosts({ authority, printable }: ResourceUri, kind: RedisLocation['kind']): [RedisHost, ...RedisHost[]] {
@@ -120,6 +150,15 @@ function parseTtl(uri: ResourceUri): number {
   const ttl = readDurationParameter(uri, 'ttl') ?? toMilliseconds(DEFAULT_SESSION_TTL, 'ttl')
   if (ttl >= MIN_TTL_MS) return Math.round(ttl)
   throw new InvalidArgument(`${uri.printable}: ttl must be at least ${MIN_TTL_MS} ms`)
+}
+
+/** Parses the time limit of answers. By default it leaves time for another connection before the TTL is over. */
+function parseTimeout(uri: ResourceUri, { ttl }: { readonly ttl: number }): number {
+  const timeout = readDurationParameter(uri, 'timeout') ?? Math.max(500, ttl / 3)
+  if (timeout >= MIN_TIMEOUT_MS && timeout < ttl) return Math.round(timeout)
+  throw new InvalidArgument(
+    `${uri.printable}: timeout must be at least ${MIN_TIMEOUT_MS} ms, and shorter than ttl (${ttl} ms)`,
+  )
 }
 
 async function parseTls(uri: ResourceUri, options: { readonly tls?: RedisTls }): Promise<RedisTls | undefined> {
