@@ -58,7 +58,10 @@ export class JobChooser {
     const accept = (posting: Posting) => this.accepts(request.accept, posting)
     const max = rejected.limitTo(request.max)
     if (max === 0) return []
-    const wanted = { ...request, max, accept, suspects: held.suspects, spread: this.#currentSpread(max) }
+    const wanted = {
+      ...{ ...request, max, accept, suspects: held.suspects, spread: this.#currentSpread(max) },
+      ...(request.queues ? { continued: view.extent.continuedQueues } : {}),
+    }
     const places = rejected.fault ? this.#reserveUnrefused(wanted) : view.queue.reserveNext(wanted)
     for (const place of places) held.takeSuspectPlace(place.entry, place.stored.posting)
     // The search may have found when a limit permits the next job.

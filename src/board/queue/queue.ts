@@ -31,12 +31,13 @@ import type { LimitRules } from '../model/limits.ts'
 import { type Posting, toKeptBytes } from '../model/posting.ts'
 import { type QueueFilter, queueOf } from '../model/queues.ts'
 import { toResourceWants } from '../model/resources.ts'
-import type { QueueTurns } from '../queue/queue-turns.ts'
 import { ExpiringJobs } from './expiring-jobs.ts'
 import { type KeptTokens, type LimitBlocker, LimitLines } from './limit-lines.ts'
 import type { LimitedKey } from './limited-keys.ts'
+import type { QueueTurns } from './queue-turns.ts'
 import { mergeByClaimOrder, ReadyJobs } from './ready-jobs.ts'
 import { type Blocker, ResourceLines } from './resource-lines.ts'
+import type { QueueChoice } from './served-queues.ts'
 import { SortedList } from './sorted.ts'
 import { needsSuspectPlace, type SuspectPlace } from './suspect-place.ts'
 import { Threshold } from './threshold.ts'
@@ -47,6 +48,8 @@ export interface TakeOptions {
   readonly accept: (posting: Posting) => boolean
   /** The queues of the jobs, and the order between them; all queues by default, in claim order. */
   readonly queues?: QueueTurns | undefined
+  /** The queues that have more jobs on the board than in the view; none by default. */
+  readonly continued?: readonly string[]
   /** The place for suspects of this process: while it is taken, no job that needs it is chosen. */
   readonly suspects: Pick<SuspectPlace, 'isFree' | 'noteWaiting'>
   /**
@@ -84,6 +87,8 @@ export class ClaimQueue {
   readonly #behindUnread = new Threshold<QueuePlace, HasId>(compareIds)
   /** The jobs that are reserved for a caller: see {@link reserve}. */
   readonly #reserved = new Set<JobEntry>()
+  /** The jobs that are being claimed: see {@link reserveNext}. */
+  readonly #chosen = new Set<QueuePlace>()
   /** Keys of the flows whose jobs are set aside: see {@link setAside}. */
   #aside: ReadonlySet<string> = new Set()
   /** Keys of the flows whose jobs with resources were claimed: see {@link claimedFlows}. */
@@ -303,7 +308,10 @@ export class ClaimQueue {
     return found.length <= max ? found : pickAtRandom(found, { count: max, random }).sort(compareClaimOrder)
   }
 
-  /** Chooses jobs of served queues, and reserves them: of the first queue that has some, or one by one as the weights of the queues decide. */
+  /**
+   * Chooses jobs of served queues, and reserves them: of the first queue that has some, or one by one as the weights of the queues decide. Ends early at a
+   * queue whose next jobs are not in the view yet ({@link #isDry}): otherwise jobs of a later queue would overtake them.
+   */
   #reserveInQueues(wanted: TakeOptions, turns: QueueTurns): QueuePlace[] {
     const { choice } = turns
     const taken: QueuePlace[] = []
@@ -317,16 +325,40 @@ export class ClaimQueue {
       return chosen.length > 0
     }
     try {
-      if (choice.isWeighted)
-        while (taken.length < wanted.max && turns.order(reserved).some((index) => reserveOf(index, 1)));
-      else
-        for (const index of choice.entries.keys())
-          if (taken.length < wanted.max) reserveOf(index, wanted.max - taken.length)
+      if (choice.isWeighted) {
+        let before: number
+        do {
+          before = taken.length
+          turns.order(reserved).some((index) => reserveOf(index, 1) || this.#isDry(index, wanted, choice))
+        } while (taken.length > before && taken.length < wanted.max)
+      } else {
+        for (const index of choice.entries.keys()) {
+          reserveOf(index, wanted.max - taken.length)
+          if (taken.length >= wanted.max || this.#isDry(index, wanted, choice)) break
+        }
+      }
     } catch (error) {
       this.unreserve(taken)
       throw error
     }
     return taken
+  }
+
+  /**
+   * Returns whether all jobs of the served queue that are in the view are being claimed, and the board has more: they are behind the end of the window,
+   * or their postings are being read.
+   */
+  #isDry(index: number, { continued = [] }: TakeOptions, choice: QueueChoice): boolean {
+    if (continued.length === 0 && this.#unread.size === 0) return false
+    const isOwn = (queue: string) => choice.indexOf(queue) === index
+    let free = 0
+    for (const [queue, count] of this.#waiting) if (isOwn(queue)) free += count
+    for (const { stored, state } of this.#chosen) if (state === 'waiting' && isOwn(queueOf(stored.posting))) free -= 1
+    if (free > 0) return false
+    if (continued.some(isOwn)) return true
+    for (const { queueKey } of this.#unread)
+      if (queueKey && queueKey.dueAt <= this.#now && isOwn(queueOf(queueKey))) return true
+    return false
   }
 
   /** Returns the place for suspects as it is once the jobs were chosen that are taken. */
@@ -369,6 +401,7 @@ export class ClaimQueue {
     for (const place of places) {
       const { entry } = place
       entry.isReserved = false
+      this.#chosen.delete(place)
       this.#limits.unreserve(place)
       if (entry.queuePlace) this.#showEntry(entry.queuePlace)
     }
@@ -420,6 +453,7 @@ export class ClaimQueue {
 
   #reserve(place: QueuePlace): void {
     place.entry.isReserved = true
+    this.#chosen.add(place)
     this.#limits.reserve(place)
     this.#showEntry(place)
   }
@@ -466,6 +500,7 @@ export class ClaimQueue {
   #leave(place: QueuePlace): void {
     this.#keptBytes -= toKeptBytes(place.stored)
     this.#setReady(place, { isReady: false })
+    this.#chosen.delete(place)
     this.#limits.unreserve(place)
     if (place.state === 'claimed') this.#limits.free(place)
     else {

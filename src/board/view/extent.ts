@@ -54,6 +54,12 @@ export class ViewExtent {
     return subscription.isOpen && (windowReader?.isReadToEnd ?? true)
   }
 
+  /** The queues of a view of some queues that have more due jobs on the board than in the view. */
+  get continuedQueues(): readonly string[] {
+    const { window } = this.#options.index
+    return window?.scope.isRestricted ? [...window.ends.keys()] : []
+  }
+
   /** Returns whether a caller wants more jobs than the window contains, while the board has more. */
   isTooShortFor(jobs: number): boolean {
     const { readiness, windowReader } = this.#options

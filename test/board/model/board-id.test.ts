@@ -39,7 +39,17 @@ test('boards that differ in the server, the database, the path or a name differ 
   const uris = [
     ...['zookeeper://a/x', 'zookeeper://b/x', 'zookeeper://a:1/x', 'zookeeper://a/y', 'zookeeper://a/x?chroot=/y'],
     ...['postgres://a/x', 'postgres://b/x', 'postgres://a/y', 'postgres://a/x?board=b', 'postgres://a/x?schema=s'],
-    ...['redis://a', 'redis://a/1', 'redis://b', 'redis://a?prefix=p', 'redis+unix:/a.sock', 'redis+unix:/a.sock?db=1', 'redis+unix:/b.sock', 'redis+cluster://a', 'redis+sentinel://a/m'],
+    ...[
+      'redis://a',
+      'redis://a/1',
+      'redis://b',
+      'redis://a?prefix=p',
+      'redis+unix:/a.sock',
+      'redis+unix:/a.sock?db=1',
+      'redis+unix:/b.sock',
+      'redis+cluster://a',
+      'redis+sentinel://a/m',
+    ],
     ...['memory:', 'memory:a', 'memory:b'],
   ]
   expect(new Set(uris.map((uri) => boardId(uri))).size).toBe(uris.length)
