@@ -12,7 +12,7 @@ import {
 } from '../board/index.ts'
 import { boardInternals } from '../board/internal.ts'
 import { defined } from '../core/options.ts'
-import { type ConductorView, conductorViews, countSlots, type Slots } from './conductor-view.ts'
+import { type ConductorView, conductorViews, countSlots, doesServe, type Slots } from './conductor-view.ts'
 import type { JobView } from './job-view.ts'
 import { LiveJobs } from './live-jobs.ts'
 
@@ -47,6 +47,8 @@ export interface QueueView extends JobCount {
   readonly oldest?: Date
   /** Who has paused it, when and why. */
   readonly pause?: BoardPause
+  /** The number of conductors that serve it. */
+  readonly conductors: number
 }
 
 export interface LimitsView {
@@ -94,7 +96,7 @@ export class InfoReader implements Disposable {
       state: board.state,
       paused: board.paused,
       ...(pause ? { pause } : {}),
-      queues: toQueueViews(queues, paused),
+      queues: toQueueViews(queues, { pauses: paused, conductors }),
       jobs,
       trashed: await this.#countTrash(),
       conductors,
@@ -135,12 +137,22 @@ interface QueueCounts extends JobCount {
 }
 
 /** Returns the queues by name, with their pauses. */
-function toQueueViews(counts: ReadonlyMap<string, QueueCounts>, pauses: readonly QueuePause[]): QueueView[] {
+function toQueueViews(
+  counts: ReadonlyMap<string, QueueCounts>,
+  { pauses, conductors }: { readonly pauses: readonly QueuePause[]; readonly conductors: readonly ConductorView[] },
+): QueueView[] {
   const names = new Set([...counts.keys(), ...pauses.map(({ queue }) => queue)])
   return [...names].sort().map((queue) => {
     const { unclaimed = 0, claimed = 0, oldest } = counts.get(queue) ?? {}
     const { queue: _, ...pause } = pauses.find((each) => each.queue === queue) ?? { queue }
-    return { queue, unclaimed, claimed, ...defined({ oldest, pause: 'by' in pause ? pause : undefined }) }
+    const serving = conductors.filter((conductor) => doesServe(conductor, queue)).length
+    return {
+      queue,
+      unclaimed,
+      claimed,
+      conductors: serving,
+      ...defined({ oldest, pause: 'by' in pause ? pause : undefined }),
+    }
   })
 }
 

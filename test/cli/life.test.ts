@@ -30,9 +30,9 @@ testRows([['ZooKeeper'], ['Postgres']], ([kind]) => kind === 'ZooKeeper')(
     const table = await place.jobboard(['jobs'])
     expect(table).toMatchObject({ exitCode: 0, stderr: '' })
     const [titles, first, second, ...rest] = table.stdout.trimEnd().split('\n')
-    expect(titles).toMatch(/^UUID +NAME +STATE +PRIORITY +RUNS +AGE +OWNER$/)
-    expect(first).toMatch(new RegExp(`^${good}  hello +UNCLAIMED  HIGH +0 +\\d+s +-$`))
-    expect(second).toMatch(new RegExp(`^${bad}  to be\\\\nrefused  UNCLAIMED  NORMAL +0 +\\d+s +-$`))
+    expect(titles).toMatch(/^UUID +NAME +STATE +QUEUE +PRIORITY +RUNS +AGE +OWNER$/)
+    expect(first).toMatch(new RegExp(`^${good}  hello +UNCLAIMED  default +HIGH +0 +\\d+s +-$`))
+    expect(second).toMatch(new RegExp(`^${bad}  to be\\\\nrefused  UNCLAIMED  large +NORMAL +0 +\\d+s +-$`))
     expect(rest).toEqual([])
 
     const waiting = await place.jobboard(['show', good])

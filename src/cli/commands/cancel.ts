@@ -1,18 +1,20 @@
 /** The command `jobboard cancel`: requests the cancellation of jobs. */
 import type { Command } from 'commander'
-import type { Job, JobBoard } from '../../board/index.ts'
+import type { Job, JobBoard, JobsOptions } from '../../board/index.ts'
 import { InvalidArgument } from '../../core/errors.ts'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
 import { findJobs, isExact } from '../find.ts'
-import { eachAsJson, type FlagTable, type OptionsOf, withFlags } from '../input/flags.ts'
+import { eachAsJson, type FlagTable, type OptionsOf, once, withFlags } from '../input/flags.ts'
 import { confirm, forEachWithProgress } from '../input/for-each.ts'
+import { definedOnly } from '../input/shared-options.ts'
 import { openNamedBoard } from '../opening.ts'
 import { escapeUnprintable, toPrintableJson } from '../output/render/text.ts'
 
 const FLAGS = {
   '--name <name>': 'all jobs of this name',
+  '--queue <name>': ['all jobs of this queue', once()],
   '--all': 'all jobs on the board',
-  '--yes': 'do not ask; needed with --name and --all where there is no terminal',
+  '--yes': 'do not ask; needed with --name, --queue and --all where there is no terminal',
   '--reason <text>': 'reason for people, kept in the trash (default: cancelled)',
   '--json': eachAsJson('job'),
 } satisfies FlagTable
@@ -29,7 +31,7 @@ export function defineCancel(program: Command, run: RunAction): void {
     .argument('[uuid...]', 'uuids of jobs, their first 13 characters or more, or their ends, or references')
     .addHelpText(
       'after',
-      "\nExamples:\n  $ jobboard cancel 0199c0de-85f8 --reason 'posted by mistake'\n  $ jobboard cancel --name import --yes",
+      "\nExamples:\n  $ jobboard cancel 0199c0de-85f8 --reason 'posted by mistake'\n  $ jobboard cancel --name import --yes\n  $ jobboard cancel --queue bulk",
     )
     .action(run(cancel))
 }
@@ -42,13 +44,13 @@ export function defineCancel(program: Command, run: RunAction): void {
  * @throws NotFound if a named job has left the board
  */
 async function cancel(options: CancelCommandOptions, context: CliContext, { args: uuids }: Command): Promise<ExitCode> {
-  const { name, all = false, yes, reason } = options
-  if ([uuids.length > 0, name !== undefined, all].filter(Boolean).length !== 1)
-    throw new InvalidArgument('select jobs by uuids, by --name NAME, or by --all: exactly one of them')
+  const { name, queue, all = false, yes, reason } = options
+  if ([uuids.length > 0, name !== undefined || queue !== undefined, all].filter(Boolean).length !== 1)
+    throw new InvalidArgument('select jobs by uuids, by --name NAME or --queue NAME, or by --all: exactly one of them')
   await using opened = await openNamedBoard(options, context, { create: false })
   const { board } = opened
   const byUuid = uuids.length > 0
-  const jobs = byUuid ? await findJobs(board, uuids, 'change') : await selectJobs(board, name)
+  const jobs = byUuid ? await findJobs(board, uuids, 'change') : await selectJobs(board, definedOnly({ name, queue }))
   if (jobs.length === 0) {
     context.stderr.write(`no matching jobs on ${board.uri}\n`)
     return DONE
@@ -66,9 +68,8 @@ async function cancel(options: CancelCommandOptions, context: CliContext, { args
   return await forEachWithProgress(jobs, { what: 'cancelling', done: 'cancellation requested:', work }, context)
 }
 
-async function selectJobs(board: JobBoard, name: string | undefined): Promise<Job[]> {
+async function selectJobs(board: JobBoard, filter: Pick<JobsOptions, 'name' | 'queue'>): Promise<Job[]> {
   const jobs: Job[] = []
-  const filter = name === undefined ? {} : { name }
   for await (const job of board.jobs({ ensureFresh: true, ...filter })) jobs.push(job)
   return jobs
 }

@@ -15,7 +15,7 @@ export function defineInfo(program: Command, run: RunAction): void {
   withFlags(program.command('info'), { ...shared('--json'), ...WATCH_FLAGS })
     .summary('show the state of the board')
     .description(
-      'Shows how many jobs wait and run, by priority, how many are in the trash, which conductors are connected, how many of ' +
+      'Shows how many jobs wait and run, by priority and by queue, how many are in the trash, which conductors are connected, how many of ' +
         'their slots are in use, which limits are stopped or have no room, and the jobs that have been running longest.',
     )
     .addHelpText('after', '\nExamples:\n  $ jobboard info\n  $ jobboard info --watch --interval 5s')

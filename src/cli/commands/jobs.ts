@@ -6,7 +6,7 @@ import type { JobState } from '../../core/states.ts'
 import { type JobView, type LiveJob, LiveJobs } from '../../views/index.ts'
 import { type CliContext, DONE, type ExitCode, FAILED, type RunAction } from '../context.ts'
 import { PRIORITY_CHOICES } from '../input/choices.ts'
-import { count, type FlagTable, type OptionsOf, oneOf, shared, withFlags } from '../input/flags.ts'
+import { count, type FlagTable, type OptionsOf, once, oneOf, shared, withFlags } from '../input/flags.ts'
 import { definedOnly } from '../input/shared-options.ts'
 import { openNamedBoard } from '../opening.ts'
 import { render, reportError } from '../output/output.ts'
@@ -23,7 +23,7 @@ const FLAGS = {
   ...shared('--flow <name>'),
   '--name <name>': 'only jobs of this name',
   '--priority <priority>': [`only jobs of this priority: ${PRIORITY_CHOICES.join(', ')}`, oneOf(PRIORITY_CHOICES)],
-  '--queue <name>': 'only jobs of this queue',
+  '--queue <name>': ['only jobs of this queue', once()],
   '--batch <uuid>': 'only jobs of this batch',
   '--limit <n>': ['only the first n jobs', count()],
   '--json': 'print each job as a JSON object on a line of its own; with --watch, each job when it changes',

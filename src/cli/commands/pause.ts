@@ -2,7 +2,7 @@
 import type { Command } from 'commander'
 import type { JobBoard } from '../../board/index.ts'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
-import { type FlagTable, type OptionsOf, withFlags } from '../input/flags.ts'
+import { type FlagTable, type OptionsOf, once, withFlags } from '../input/flags.ts'
 import { definedOnly } from '../input/shared-options.ts'
 import { openNamedBoard } from '../opening.ts'
 import { printLines } from '../output/output.ts'
@@ -15,9 +15,11 @@ function toPerson({ USER, LOGNAME }: CliContext['env'], { who }: JobBoard): stri
 }
 
 const FLAGS = {
-  '--queue <name>': 'only the jobs of this queue',
+  '--queue <name>': ['only the jobs of this queue', once()],
   '--reason <text>': 'reason for people, shown by jobboard info and the dashboard',
 } satisfies FlagTable
+
+const RESUME_FLAGS = { '--queue <name>': ['end the pause of this queue', once()] } satisfies FlagTable
 
 type PauseCommandOptions = OptionsOf<typeof FLAGS>
 
@@ -40,15 +42,20 @@ export function definePause(program: Command, run: RunAction): void {
 }
 
 export function defineResume(program: Command, run: RunAction): void {
-  withFlags(program.command('resume'), { '--queue <name>': 'end the pause of this queue' })
+  withFlags(program.command('resume'), RESUME_FLAGS)
     .summary('let conductors claim again')
     .description('Lets conductors claim again after a pause of the board, or of one queue.')
     .addHelpText('after', '\nExample:\n  $ jobboard resume --board zookeeper://127.0.0.1:2181/demo')
     .action(
       run(
         change(async (board, { queue }) => {
+          const before = await board.pausedQueues()
           await board.resume(definedOnly({ queue }))
-          return `claiming${queue === undefined ? '' : ` from queue ${queue}`} resumed on ${board.uri}`
+          if (queue !== undefined && !before.some((each) => each.queue === queue))
+            return `queue ${queue} was not paused on ${board.uri}`
+          const others = before.filter((each) => each.queue !== queue).map((each) => each.queue)
+          const rest = others.length === 0 ? '' : `; still paused: ${others.map((name) => `queue ${name}`).join(', ')}`
+          return `claiming${queue === undefined ? '' : ` from queue ${queue}`} resumed on ${board.uri}${rest}`
         }),
       ),
     )

@@ -5,7 +5,15 @@ import { Redactor } from '../../core/redaction.ts'
 import { type TrashView, trashReport, trashView } from '../../views/index.ts'
 import { type CliContext, DONE, type ExitCode, FAILED, type RunAction } from '../context.ts'
 import { findTrashed } from '../find.ts'
-import { eachAsJson, type FlagTable, type JsonOptions, type OptionsOf, shared, withFlags } from '../input/flags.ts'
+import {
+  eachAsJson,
+  type FlagTable,
+  type JsonOptions,
+  type OptionsOf,
+  once,
+  shared,
+  withFlags,
+} from '../input/flags.ts'
 import { definedOnly, redactedKeys, type SharedOptions } from '../input/shared-options.ts'
 import { forEachTrashed, TRASH_CHOICE_FLAGS, type TrashChoice } from '../input/trash-choice.ts'
 import { openNamedBoard } from '../opening.ts'
@@ -16,7 +24,7 @@ const RESTORE_FLAGS = {
   '--poison': 'with --name, --older-than or --all: also jobs whose last owners died while running them',
   '--dependents': 'also the jobs in the trash that depend on them, and those that depend on these',
   '--ignore-dependencies': 'run them without the jobs on which they depend',
-  '--queue <name>': 'move them to this queue (default: each stays in its own)',
+  '--queue <name>': ['move them to this queue (default: each stays in its own)', once()],
 } satisfies FlagTable
 
 type RestoreOptions = OptionsOf<typeof RESTORE_FLAGS>

@@ -2,8 +2,9 @@
 import type { Entity, Job, JobBoard } from '../../board/index.ts'
 import { boardInternals, isKnownToAny, toFlowReference } from '../../board/internal.ts'
 import { toMilliseconds } from '../../core/time.ts'
-import { conductorView, currentRun, describeClock, formatDuration } from '../../views/index.ts'
+import { conductorView, currentRun, describeClock, doesServe, formatDuration } from '../../views/index.ts'
 import { describeKeptSlots, jobWarnings } from '../../views/internal.ts'
+import { shellWord } from '../output/render/text.ts'
 import { errorFinding, type Finding, formatCount, listSome, okFinding, warningFinding } from './finding.ts'
 
 export interface JobsExamined {
@@ -34,6 +35,7 @@ export async function examineJobs({ board, unreadable, stuckAfter }: JobsExamine
     ...stuckFindings(claimed, { entities, stuckAfter, now }),
     ...jobFindings(jobs, { conductors: entities, now }),
     ...orphanFindings(waiting, entities),
+    ...unservedFindings(waiting, entities),
     ...blockingFindings(waiting, entities),
     ...unreadable.map((problem) =>
       errorFinding('posting', problem.message, 'remove or repair it, where it was written'),
@@ -95,6 +97,19 @@ function conductorFindings(entities: readonly Entity[], waiting: number): Findin
       warningFinding('clock', text, 'synchronize the clock of its machine, for example with NTP'),
     ),
   ]
+}
+
+/** Returns findings for queues with waiting jobs that no living conductor serves; none without a conductor. */
+function unservedFindings(waiting: readonly Job[], entities: readonly Entity[]): Finding[] {
+  if (entities.length === 0) return []
+  const views = entities.map(conductorView)
+  const jobs = new Map<string, number>()
+  for (const { queue } of waiting) jobs.set(queue, (jobs.get(queue) ?? 0) + 1)
+  return [...jobs].sort().flatMap(([queue, count]) => {
+    if (views.some((view) => doesServe(view, queue))) return []
+    const text = `queue ${queue} is served by no living conductor, and ${formatCount(count, 'job')} ${count === 1 ? 'waits' : 'wait'} in it`
+    return [warningFinding('queue', text, `start one: jobboard conductor --flows MODULE --queue ${shellWord(queue)}`)]
+  })
 }
 
 function distinct(values: readonly (string | undefined)[]): string[] {

@@ -95,6 +95,15 @@ export function someOf<const T extends string>(words: readonly T[]) {
   }
 }
 
+/** Makes the parser of a flag that names one thing, for commands where the same flag of others may be repeated. @throws InvalidArgument the second time */
+export function once() {
+  return (flag: string) =>
+    (text: string, before?: string): string => {
+      if (before === undefined) return text
+      throw new InvalidArgument(`${flag} is given twice, with ${before} and ${text}: name one, and repeat the command`)
+    }
+}
+
 /** Makes the parser of the texts of a flag that may be repeated. */
 export function texts() {
   return (text: string, before: readonly string[] = []): readonly string[] => [...before, text]
@@ -116,7 +125,7 @@ const SHARED_FLAGS = {
   ],
   '--name <name>': "name of the job, for people (default: the flow's name)",
   '--priority <priority>': [`one of ${PRIORITY_CHOICES.join(', ')} (default: NORMAL)`, oneOf(PRIORITY_CHOICES)],
-  '--queue <name>': 'queue of the job (default: default)',
+  '--queue <name>': ['queue of the job (default: default)', once()],
   '--size <size>': [`deprecated: --queue with one of ${SIZE_CHOICES.join(', ')}`, oneOf(SIZE_CHOICES)],
   '--store <json>': "the flow's inputs, a JSON object; - reads it from standard input (default: {})",
   '--within <duration>': 'how long to wait (default: for ever)',

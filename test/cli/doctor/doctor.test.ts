@@ -90,6 +90,22 @@ describe('a board that is well', () => {
 })
 
 describe('jobs', () => {
+  test('of a queue that no living conductor serves', async () => {
+    await using board = await openBoard(place.board)
+    const metadata = { flows: ['hello'], queues: { 'tenant-*': 2, bulk: 1 } }
+    await using _one = await board.registerEntity({ kind: 'conductor', name: 'one', metadata })
+    for (const queue of ['tenant-1', 'bulk', 'bluk', 'bluk', 'default']) await board.post('hello', {}, { queue })
+    const said = wrong((await doctor()).found).map(({ about, text, advice }) => [about, text, advice])
+    expect(said.filter(([about]) => about === 'queue')).toEqual([
+      [
+        'queue',
+        'queue bluk is served by no living conductor, and 2 jobs wait in it',
+        'start one: jobboard conductor --flows MODULE --queue bluk',
+      ],
+      ['queue', 'queue default is served by no living conductor, and 1 job waits in it', expect.any(String)],
+    ])
+  })
+
   test('that kill their owners, that no conductor knows, that are stuck, and postings that cannot be read', async () => {
     await using board = await openBoard(place.board, { who: 'hung' })
     const poison = await board.post('hello', {})

@@ -41,6 +41,7 @@ describe('wrong usage: exit code 2', () => {
     ],
     [['jobs', '--priority', 'urgent'], '--priority must be one of VERY_HIGH, HIGH, NORMAL, LOW, VERY_LOW'],
     [['post', 'hello', '--size', 'huge'], '--size must be one of small, medium, large'],
+    [['pause', '--queue', 'a', '--queue', 'b'], '--queue is given twice, with a and b: name one'],
     [['post', 'hello', '--queue', 'a,b'], 'queue "a,b" must not contain *, commas, ='],
     [
       ['conductor', '--flows', 'flows.js', '--queue', 'urgent=0'],

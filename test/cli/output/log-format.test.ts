@@ -34,7 +34,7 @@ describe('jobboard conductor', () => {
     await board.post('hello', { name: 'Ada' }, { name: 'clear \u001b[2J screen' })
     await board.post('refused', {})
     const { exitCode, stderr } = await place.spawned([...burst, '--log-format', 'pretty'])
-    expect({ exitCode, stderr }).toMatchObject({ exitCode: 0 })
+    expect({ exitCode, stderr }).toMatchObject({ exitCode: 1 })
     expect(stderr).toMatch(/^\[\d\d:\d\d:\d\d\.\d{3}\] INFO: conductor started$/m)
     expect(stderr).toContain(String.raw`INFO (clear \x1b[2J screen): job consumed`)
     expect(stderr).toContain('the paper')

@@ -149,7 +149,7 @@ const INFO: InfoView = {
   board: 'zookeeper://127.0.0.1:2181/demo',
   state: 'connected',
   paused: false,
-  queues: [{ queue: 'default', unclaimed: 1_250, claimed: 12 }],
+  queues: [{ queue: 'default', unclaimed: 1, conductors: 2_250, claimed: 12 }],
   jobs: {
     unclaimed: 1_250,
     claimed: 12,

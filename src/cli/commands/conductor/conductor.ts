@@ -58,7 +58,7 @@ export function defineConductor(program: Command, run: RunAction): void {
         'SIGTERM lets running jobs finish, the second aborts them, the third ends the process; unfinished jobs go back to ' +
         'the board. SIGUSR2 pauses it, and resumes it when it is paused: meanwhile running jobs continue, and no job is claimed. ' +
         'SIGHUP reads the config file again. ' +
-        'With --burst, the exit code is 1 if it leaves jobs of its flows and queues that were to run by now. ' +
+        'With --burst, the exit code is 1 if a run has failed, or if jobs of its flows and queues are left that were to run by now. ' +
         'With --board repeated it takes jobs of several boards: of the first before those of the next.',
     )
     .addHelpText('after', EXAMPLES)
@@ -108,6 +108,7 @@ async function conductor(options: ConductorCommandOptions, context: CliContext, 
   using _faults = context.captureFaults()
   await using _pidFile = options.pid === undefined ? undefined : await writePidFile(options.pid, context)
   let hasStarted = false
+  let conductor: Conductor | undefined
   const places = opened
     ? { board: opened.board }
     : {
@@ -130,6 +131,7 @@ async function conductor(options: ConductorCommandOptions, context: CliContext, 
       ...settings,
       started: (started) => {
         const { name, healthUrl } = started
+        conductor = started
         hasStarted = true
         if (wasHungUp)
           reload?.(started).catch((err: unknown) =>
@@ -160,7 +162,7 @@ async function conductor(options: ConductorCommandOptions, context: CliContext, 
   }
   if (left > 0)
     log.warn({ left }, 'the burst has left jobs that it could not run now; jobboard jobs --unclaimed lists them')
-  return left > 0 ? FAILED : DONE
+  return left > 0 || (conductor?.counts.failed ?? 0) > 0 ? FAILED : DONE
 }
 
 /** Loads the modules of flows and of hooks. */

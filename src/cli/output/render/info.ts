@@ -106,6 +106,11 @@ function queueLines({ queues }: InfoView, screen: Screen): string[] {
     { title: 'UNCLAIMED', value: ({ unclaimed }) => String(unclaimed) },
     { title: 'CLAIMED', value: ({ claimed }) => String(claimed) },
     { title: 'OLDEST', value: ({ oldest }) => oldest && formatAge(oldest, screen.now) },
+    {
+      title: 'CONDUCTORS',
+      value: ({ conductors }) => String(conductors),
+      tone: ({ conductors }) => (conductors === 0 ? 'odd' : undefined),
+    },
     { title: 'PAUSED', value: ({ pause }) => pause && pauseText(pause, screen.now), optional: true },
   ]
   return ['', ...renderTable(columns, queues, screen)]

@@ -21,6 +21,9 @@ export function jobsTable(jobs: readonly JobView[], screen: Screen): string[] {
     { title: 'UUID', value: (job) => job.uuid },
     { title: 'NAME', value: (job) => job.name, min: 16 },
     { title: 'STATE', value: formatState, tone: (job) => stateTone(job.state) },
+    ...(jobs.some(({ queue }) => queue !== undefined)
+      ? [{ title: 'QUEUE', value: (job: JobView) => job.queue ?? 'default', optional: true }]
+      : []),
     { title: 'PRIORITY', value: (job) => job.priority, optional: true },
     { title: 'RUNS', value: (job) => String(job.runs), optional: true },
     { title: 'AGE', value: (job) => job.postedAt && formatAge(job.postedAt, screen.now) },
