@@ -90,7 +90,7 @@ async function conductor(options: ConductorCommandOptions, context: CliContext, 
   const module = await loadModules(options, context)
   const { flows, services, hooks, onError } = module
   const release = options.release || context.env['JOBBOARD_RELEASE'] || undefined
-  const { daemonLog, redactedLog, runConductor, countLeftJobs } = await loadConductorModule()
+  const { daemonLog, redactedLog, runConductor, countLeftJobs, countLeftJobsAt } = await loadConductorModule()
   const stream = await openLogStream(options.logFormat ?? 'auto', context)
   const plain = daemonLog(definedOnly({ level: options.logLevel, stream }))
   const redact = redactedKeys(options, context)
@@ -109,13 +109,10 @@ async function conductor(options: ConductorCommandOptions, context: CliContext, 
   await using _pidFile = options.pid === undefined ? undefined : await writePidFile(options.pid, context)
   let hasStarted = false
   let conductor: Conductor | undefined
-  const places = opened
-    ? { board: opened.board }
-    : {
-        boards: boards.map((each, index) =>
-          toConductorBoard(each, { context, ...boardSettings, persistence: own.persistences[index] }),
-        ),
-      }
+  const several = boards.map((each, index) =>
+    toConductorBoard(each, { context, ...boardSettings, persistence: own.persistences[index] }),
+  )
+  const places = opened ? { board: opened.board } : { boards: several }
   const reload = context.configFile && reloader({ command, context, modules: module, log: plain })
   const run = () => {
     // From here on the conductor itself notes the signal.
@@ -156,10 +153,9 @@ async function conductor(options: ConductorCommandOptions, context: CliContext, 
   if (!settings.burst) return DONE
   const served = { flows: new Set(flows.map(({ name }) => name)), queues: settings.queues, sizes: settings.sizes }
   let left = opened ? await countLeftJobs(opened.board, served) : 0
-  for (const { uri } of opened ? [] : boards) {
-    await using place = await openNamedBoard({ ...options, board: uri }, context, { log })
-    left += await countLeftJobs(place.board, served)
-  }
+  if (!opened)
+    for (const [index, { uri }] of boards.entries())
+      left += await countLeftJobsAt(uri, { options: several[index]?.options ?? {}, served })
   if (left > 0)
     log.warn({ left }, 'the burst has left jobs that it could not run now; jobboard jobs --unclaimed lists them')
   return left > 0 || (conductor?.counts.failed ?? 0) > 0 ? FAILED : DONE
@@ -195,10 +191,10 @@ function stopLine({ name, running, state }: Conductor, { drainTimeout }: Conduct
  * Imports in a separate function: TypeScript 6.0 does not rewrite the `.ts` of an import() beside an `await using`.
  */
 async function loadConductorModule() {
-  const [{ daemonLog, redactedLog }, { runConductor }, { countLeftJobs }] = await Promise.all([
+  const [{ daemonLog, redactedLog }, { runConductor }, leftWork] = await Promise.all([
     import('../../../core/log.ts'),
     import('../../../conductor/index.ts'),
     import('./left-work.ts'),
   ])
-  return { daemonLog, redactedLog, runConductor, countLeftJobs }
+  return { daemonLog, redactedLog, runConductor, ...leftWork }
 }

@@ -1,6 +1,7 @@
 /** Counts the jobs that a burst leaves behind, for its exit code: a script or a pipeline has to notice that work is left. */
-import type { JobBoard, ServedQueues, Size } from '../../../board/index.ts'
+import { type JobBoard, type OpenBoardOptions, openBoard, type ServedQueues, type Size } from '../../../board/index.ts'
 import { boardInternals, QueueChoice, queuesOfSizes } from '../../../board/internal.ts'
+import { NotConnected } from '../../../core/errors.ts'
 
 /** The maximum number of jobs that are counted. */
 const MAX_COUNTED = 1_000
@@ -30,4 +31,18 @@ export async function countLeftJobs(board: JobBoard, { flows, queues, sizes }: S
     if (left === MAX_COUNTED) break
   }
   return left
+}
+
+/** Returns the number of jobs that are left on one of several boards, as {@link countLeftJobs}; 0 for a board that is away, for which a burst does not wait. */
+export async function countLeftJobsAt(
+  uri: string,
+  { options, served }: { readonly options: OpenBoardOptions; readonly served: ServedWork },
+): Promise<number> {
+  try {
+    await using board = await openBoard(uri, options)
+    return await countLeftJobs(board, served)
+  } catch (error) {
+    if (error instanceof NotConnected) return 0
+    throw error
+  }
 }
