@@ -552,20 +552,22 @@ describe('a callback', () => {
 })
 
 describe('thousands of jobs', () => {
-  variant('of several owners end in one callback', { timeout: 120_000 }, async () => {
+  const timeout = count({ test: 120_000, long: 1_200_000 })
+
+  variant('of several owners end in one callback', { timeout }, async () => {
     await using place = await postgresPlaceOn(server.uri)
     await using here = await place.open()
     await using there = await place.open()
     const size = count({ test: 3_000, long: 100_000 })
     const batch = await createBatch(here)
-    const waiting = (await there.findBatch(batch.uuid)).wait({ timeout: '1m' })
+    const waiting = (await there.findBatch(batch.uuid)).wait({ timeout })
     await postAndEnd([here, there], batch, size, 'consume')
     expect(await waiting).toBe('done')
     expect(await takeCallback(there, 'all done')).toMatchObject({ total: size, done: size, failed: 0 })
     await expectNothingCounted(place)
   })
 
-  variant('that have failed are tried again together', { timeout: 120_000 }, async () => {
+  variant('that have failed are tried again together', { timeout }, async () => {
     await using place = await postgresPlaceOn(server.uri)
     await using board = await place.open()
     const size = count({ test: 600, long: 20_000 })
