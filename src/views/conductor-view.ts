@@ -132,7 +132,7 @@ function readDate(value: unknown): Date | undefined {
   return Number.isNaN(found.getTime()) ? undefined : found
 }
 
-/** Returns whether a conductor serves a queue. A conductor of another release may say it in a way that cannot be read: then it counts as one that does not. */
+/** Returns whether a conductor serves a queue. A conductor that names no queues serves all. */
 export function doesServe({ queues }: Pick<ConductorView, 'queues'>, queue: string): boolean {
   const names = Array.isArray(queues) ? queues : Object.keys(queues ?? { '*': 1 })
   return names.some((name) => (name.endsWith('*') ? queue.startsWith(name.slice(0, -1)) : name === queue))

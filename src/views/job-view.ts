@@ -62,7 +62,7 @@ export interface JobDetails {
   readonly attempts: readonly Attempt[]
   /** The number of attempts that have failed. */
   readonly failedAttempts: number
-  /** The attempts after the second one that are not listed, counted by how they ended. */
+  /** The numbers of the attempts that are not listed, by how they ended; the first two attempts and the last eight are listed. */
   readonly omittedAttempts?: OmittedAttempts
 }
 

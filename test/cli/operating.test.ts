@@ -350,6 +350,19 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
     ])
   })
 
+  test('--pid: of two conductors that find the file of a dead one at the same time, one runs', async () => {
+    const file = join(place.cwd, 'conductor.pid')
+    await writeFile(file, '999999999\n')
+    const both = [1, 2].map(() => place.start(['conductor', '--flows', 'flows.js', '--pid', 'conductor.pid']))
+    await Promise.any(both.map((conductor) => conductor.says('Ctrl-C')))
+    const refused = await Promise.race(both.map(({ ended }) => ended))
+    expect([refused.exitCode, refused.stderr]).toEqual([2, expect.stringContaining('--pid')])
+    const winner = both.find(({ process }) => process.exitCode === null)
+    expect(await readFile(file, 'utf8')).toBe(`${winner?.process.pid}\n`)
+    winner?.process.kill('SIGTERM')
+    await Promise.all(both.map(({ ended }) => ended))
+  })
+
   test('conductors: who lives, and what they can do', async () => {
     await using _board = await openBoard(place.board)
     expect((await place.jobboard(['conductors'])).stdout).toBe(`no conductors on ${place.board}\n`)

@@ -53,7 +53,7 @@ export interface BoardBackend {
   readonly jsonOnly?: boolean
   /** Changes cost nothing, or are always received: a caller without work stays in the view of a busy board. */
   readonly neverPolls?: boolean
-  /** A view reads the postings of all queues, also of those that nobody serves. */
+  /** A view reads the postings of all queues, also of queues without a caller. */
   readonly readsAllQueues?: boolean
   /** A transaction cannot check that a job has no cancel request. */
   readonly overlooksCancelRequests?: boolean

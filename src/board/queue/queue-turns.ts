@@ -52,7 +52,7 @@ export class TurnsOfCallers {
   readonly #known = new WeakMap<object, QueueTurns>()
   readonly #byText = new Map<string, QueueTurns>()
 
-  /** Returns the turns of a caller; undefined for one that serves all queues. @throws InvalidArgument */
+  /** Returns the turns of a caller; undefined for a caller that serves all queues. @throws InvalidArgument */
   of(served: ServedQueues | undefined, what: string): QueueTurns | undefined {
     if (served === undefined) return undefined
     const known = this.#known.get(Object(served))
@@ -60,7 +60,7 @@ export class TurnsOfCallers {
     const choice = QueueChoice.parse(served, what)
     const text = choice.toString()
     const turns = this.#byText.get(text) ?? new QueueTurns(choice)
-    // The one that was used longest ago is first.
+    // A map keeps the order of insertion: the choice that was used longest ago is first.
     this.#byText.delete(text)
     this.#byText.set(text, turns)
     for (const [oldest] of this.#byText) {

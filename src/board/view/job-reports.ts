@@ -111,7 +111,7 @@ export class JobReports {
   /** Returns whether a job outside the view enters it by a change, wherever it is in claim order. @param options.isKnown whether this process references the job */
   #mustEnter(kind: BoardChange['kind'], { isKnown }: { readonly isKnown: boolean }): boolean {
     if (kind === 'cancelled') return true
-    // The change does not say of which queue the job is.
+    // A change of the kind `claimed` does not name the queue of its job.
     if (this.#index.window?.scope.isRestricted) return kind === 'holds' || (kind === 'claimed' && isKnown)
     return kind === 'claimed'
   }

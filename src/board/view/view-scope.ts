@@ -16,7 +16,7 @@ const MAX_KNOWN = 1_000
 export const ALL_QUEUES = ''
 
 export class ViewScope {
-  /** The choices of all callers by their texts; undefined for all queues, and while nobody has claimed. */
+  /** The choices of all callers by their texts; undefined for all queues, and before the first claim. */
   #choices: ReadonlyMap<string, QueueChoice> | undefined
   /** The queues that were asked for, and whether they belong to the view. */
   readonly #known = new Map<string, boolean>()

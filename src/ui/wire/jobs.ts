@@ -112,7 +112,7 @@ export const jobDetail = jobRow.extend({
   after: z.array(z.object({ uuid: z.string(), on: z.enum(['done', 'settled']) })),
   dependents: z.array(z.string()),
   attempts: z.array(attempt),
-  /** The attempts after the second one that are not listed, counted by how they ended. */
+  /** The numbers of the attempts that are not listed, by how they ended; the first two attempts and the last eight are listed. */
   omittedAttempts: z
     .object({ failed: z.number().int(), returned: z.number().int(), lost: z.number().int() })
     .optional(),

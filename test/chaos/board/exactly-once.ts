@@ -103,7 +103,7 @@ function checkOwners(
   // One may have died between its job's end and its line about it, or have received no answer.
   for (const uuid of posted) {
     if (!done.has(uuid) && !unknown.has(uuid) && !dead.has(starts.get(uuid)?.pid ?? 0))
-      wrong.push(`${uuid} is gone, and nobody did it`)
+      wrong.push(`${uuid} has left the board, and no owner did it`)
   }
   expect(wrong).toEqual([])
   console.log(`owners: ${done.size} of ${posted.size} jobs written down as done, ${lines.length} lines`)

@@ -23,7 +23,7 @@ const PAUSE_MS = { least: 500, most: 10_000, perLook: 50 } as const
 export interface IdlePollOptions {
   readonly backend: Pick<Backend, 'jobs' | 'sections' | 'clock'>
   readonly accepts: (posting: Posting) => boolean
-  /** The queues of the callers; undefined for one that claims from all. */
+  /** The queues of each caller; undefined for a caller that claims from all queues. */
   readonly choices: readonly (QueueChoice | undefined)[]
   /** The ids of jobs that are known not to be accepted. */
   readonly rejected: Iterable<string>

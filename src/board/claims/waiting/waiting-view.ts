@@ -153,7 +153,7 @@ export class WaitingView {
   leave(caller: Waiter): void {
     this.#callers.delete(caller)
     this.#release(caller)
-    // Without a caller nobody waits. The next one is probably the same again.
+    // Without a caller no job is claimed, so the queues stay as they are: the next caller usually serves the same ones.
     if (this.#callers.size > 0) this.#updateServed()
     if (this.#polling && this.#callersThatMayPoll.length === 0) this.#stopPolling()
   }

@@ -109,9 +109,11 @@ async function conductor(options: ConductorCommandOptions, context: CliContext, 
   await using _pidFile = options.pid === undefined ? undefined : await writePidFile(options.pid, context)
   let hasStarted = false
   let conductor: Conductor | undefined
-  const several = boards.map((each, index) =>
-    toConductorBoard(each, { context, ...boardSettings, persistence: own.persistences[index] }),
-  )
+  const several = opened
+    ? []
+    : boards.map((each, index) =>
+        toConductorBoard(each, { context, ...boardSettings, persistence: own.persistences[index] }),
+      )
   const places = opened ? { board: opened.board } : { boards: several }
   const reload = context.configFile && reloader({ command, context, modules: module, log: plain })
   const run = () => {
@@ -153,9 +155,8 @@ async function conductor(options: ConductorCommandOptions, context: CliContext, 
   if (!settings.burst) return DONE
   const served = { flows: new Set(flows.map(({ name }) => name)), queues: settings.queues, sizes: settings.sizes }
   let left = opened ? await countLeftJobs(opened.board, served) : 0
-  if (!opened)
-    for (const [index, { uri }] of boards.entries())
-      left += await countLeftJobsAt(uri, { options: several[index]?.options ?? {}, served })
+  for (const [index, { options: openOptions = {} }] of several.entries())
+    left += await countLeftJobsAt(boards[index]?.uri ?? '', { options: openOptions, served })
   if (left > 0)
     log.warn({ left }, 'the burst has left jobs that it could not run now; jobboard jobs --unclaimed lists them')
   return left > 0 || (conductor?.counts.failed ?? 0) > 0 ? FAILED : DONE

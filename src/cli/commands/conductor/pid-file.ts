@@ -1,5 +1,5 @@
 /** Writes the file of `--pid`, by which process managers and scripts find the conductor. */
-import { readFile, rm, writeFile } from 'node:fs/promises'
+import { link, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { InvalidArgument } from '../../../core/errors.ts'
 
@@ -16,7 +16,7 @@ export async function writePidFile(path: string, { cwd }: { readonly cwd: string
     throw new InvalidArgument(`--pid ${path}: another process has just written this file; is it a second conductor?`)
   return {
     [Symbol.asyncDispose]: async () => {
-      // Somebody may have replaced the file meanwhile.
+      // The file of another process is left alone.
       if ((await readPid(file)) === process.pid) await rm(file, { force: true })
     },
   }
@@ -37,14 +37,32 @@ async function createPidFile(file: string): Promise<boolean> {
 
 /** Removes the file of a process that has ended. Always returns true. @throws InvalidArgument if the process lives */
 async function removeStale(file: string): Promise<true> {
-  const pid = await readPid(file)
-  // A container gives the same number to each process that it starts.
-  if (pid !== undefined && pid !== process.pid && isAlive(pid))
-    throw new InvalidArgument(
-      `--pid ${file} has the number ${pid} of a process that lives: stop that one, or name another file`,
-    )
-  await rm(file, { force: true })
+  assertEnded(file, await readPid(file))
+  // Between the look and the removal another conductor may have replaced the file: what is removed is looked at again.
+  const removed = `${file}.${process.pid}`
+  const isRemoved = await rename(file, removed).then(
+    () => true,
+    () => false,
+  )
+  if (!isRemoved) return true
+  try {
+    assertEnded(file, await readPid(removed))
+  } catch (error) {
+    await link(removed, file).catch(() => undefined)
+    throw error
+  } finally {
+    await rm(removed, { force: true })
+  }
   return true
+}
+
+/** @throws InvalidArgument if a process with this number lives */
+function assertEnded(file: string, pid: number | undefined): void {
+  // A container gives the same number to each process that it starts.
+  if (pid === undefined || pid === process.pid || !isAlive(pid)) return
+  throw new InvalidArgument(
+    `--pid ${file} has the number ${pid} of a process that lives: stop that one, or name another file`,
+  )
 }
 
 /** Returns the number in the file; undefined if there is none. */

@@ -77,7 +77,7 @@ const COLUMNS: readonly Column<WireFlow>[] = [
   {
     head: t.conductors,
     kind: 'widest',
-    cell: ({ conductors }) => (conductors.length === 0 ? t.nobody : conductors.length),
+    cell: ({ conductors }) => (conductors.length === 0 ? t.noConductors : conductors.length),
   },
 ]
 
@@ -120,7 +120,7 @@ function Flow({
           [
             t.conductors,
             flow.conductors.length === 0 ? (
-              t.nobody
+              t.noConductors
             ) : (
               <ul class="inline" key="conductors">
                 {flow.conductors.map((conductor) => (

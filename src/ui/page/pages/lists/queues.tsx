@@ -75,7 +75,7 @@ const COLUMNS: readonly Column<WireQueue>[] = [
     head: t.conductors,
     kind: 'number',
     cell: ({ conductors }) =>
-      conductors.length === 0 ? t.nobody : <Link to={href('conductors')}>{formatNumber(conductors.length)}</Link>,
+      conductors.length === 0 ? t.noConductors : <Link to={href('conductors')}>{formatNumber(conductors.length)}</Link>,
   },
   { head: t.paused, kind: 'wide', cell: (row) => <Pause row={row} /> },
 ]
