@@ -192,10 +192,10 @@ function stopLine({ name, running, state }: Conductor, { drainTimeout }: Conduct
  * Imports in a separate function: TypeScript 6.0 does not rewrite the `.ts` of an import() beside an `await using`.
  */
 async function loadConductorModule() {
-  const [{ daemonLog, redactedLog }, { runConductor }, leftWork] = await Promise.all([
+  const [{ daemonLog, redactedLog }, { runConductor }, { countLeftJobs, countLeftJobsAt }] = await Promise.all([
     import('../../../core/log.ts'),
     import('../../../conductor/index.ts'),
     import('./left-work.ts'),
   ])
-  return { daemonLog, redactedLog, runConductor, ...leftWork }
+  return { daemonLog, redactedLog, runConductor, countLeftJobs, countLeftJobsAt }
 }
