@@ -41,6 +41,7 @@ export { DEFAULT_QUEUE, SIZES, type Size } from './model/queues.ts'
 export type { Resources } from './model/resources.ts'
 export { type OpenBoardOptions, openBoard } from './open.ts'
 export type { ServedQueues } from './queue/served-queues.ts'
+export type { DeclarationOptions } from './records/declared-records.ts'
 export type { RegisteredEntity } from './records/entity-registry.ts'
 export type { ListedFlow } from './records/flow-outlines.ts'
 export type { BoardPause, PauseOptions, QueuePause } from './records/pause-record.ts'
@@ -51,3 +52,12 @@ export type { ScheduleCounts, SkipReason } from './schedules/record.ts'
 export { type DeclaredSchedule, type ScheduleChanges, type ScheduleOptions, schedule } from './schedules/schedule.ts'
 export type { ScheduleFiring, ScheduleView } from './schedules/schedule-view.ts'
 export type { PauseScheduleOptions, Schedules } from './schedules/schedules.ts'
+export type {
+  ChangeSettingsOptions,
+  DeclaredFlowSettings,
+  DeclaredSettings,
+  FlowSettings,
+  FlowSettingsView,
+} from './settings/flow-settings.ts'
+export type { AppliedSetting } from './settings/rules.ts'
+export type { FlowSettingKey, FlowSettingValues, StoredSettings } from './settings/settings.ts'

@@ -15,8 +15,8 @@
  *
  * A slot stays taken until the code of its run has ended.
  */
-import type { DeclaredLimits, DeclaredSchedules, JobBoard } from '../board/index.ts'
-import { boardInternals, toDeclaredLimits, toDeclaredSchedules } from '../board/internal.ts'
+import type { JobBoard } from '../board/index.ts'
+import { boardInternals, toDeclaredFlowSettings, toDeclaredLimits, toDeclaredSchedules } from '../board/internal.ts'
 import { abortAfter, createSharedController, followSignals, rejectOnAbort } from '../core/async/abort.ts'
 import { AbortFlag, type Stoppable } from '../core/async/abort-flag.ts'
 import { keepAlive, Lifecycle } from '../core/async/lifecycle.ts'
@@ -33,6 +33,7 @@ import { toBoardLabel } from './boards/board-entries.ts'
 import type { BoardSource } from './boards/board-source.ts'
 import { type Lane, Slots } from './claiming/slots.ts'
 import { type ConductorCounts, sumCounts } from './counters.ts'
+import type { Declarations } from './declarations.ts'
 import { type EventLoopBlocked, formatBlocked, watchEventLoop } from './event-loop-watch.ts'
 import { type ChildStartedEvent, CONDUCTOR_EVENTS, type ConductorEvents, toChildDied } from './events.ts'
 import { type BoardHealth, type Health, type HealthServer, serveHealth } from './health-server.ts'
@@ -64,11 +65,8 @@ const CHECK_PERIOD_MS = 60_000
 interface ConductedBoard {
   readonly source: BoardSource
   readonly lane: Lane
-  /** The schedules and the limits that the conductor declares on it. */
-  declared: {
-    readonly schedules: Required<DeclaredSchedules> | undefined
-    readonly limits: Required<DeclaredLimits> | undefined
-  }
+  /** What the conductor declares on it. */
+  declared: Declarations
   served?: ServedBoard
 }
 
@@ -238,7 +236,7 @@ export class Conductor implements AsyncDisposable {
 
   /**
    * Changes options while it runs. Running jobs continue: if they are more than the new `concurrency`, none is claimed until enough have ended.
-   * Limits and schedules replace its earlier declarations, as at a start: limits on each board, schedules on the first. A board that is
+   * Limits, settings of flows and schedules replace its earlier declarations, as at a start: schedules on the first board, the others on each. A board that is
    * away gets them when it is served, if it was away since the start.
    *
    * @throws InvalidArgument, and InvalidState unless it runs: then nothing is changed; the error of the first board whose declarations failed, such
@@ -248,6 +246,7 @@ export class Conductor implements AsyncDisposable {
   async reconfigure(changes: ConductorChanges): Promise<void> {
     assertChanges(changes)
     const limits = changes.limits && toDeclaredLimits(changes.limits)
+    const flowSettings = changes.flowSettings && toDeclaredFlowSettings(changes.flowSettings)
     const schedules = changes.schedules && toDeclaredSchedules(changes.schedules)
     this.#lifecycle.assertRunning()
     const { concurrency } = changes
@@ -259,7 +258,7 @@ export class Conductor implements AsyncDisposable {
     }
     const failures: unknown[] = []
     for (const [index, each] of this.#boards.entries()) {
-      const changed = defined({ limits, schedules: index === 0 ? schedules : undefined })
+      const changed = defined({ limits, flowSettings, schedules: index === 0 ? schedules : undefined })
       if (Object.keys(changed).length === 0) continue
       each.declared = { ...each.declared, ...changed }
       // A board that is away stops no other.
@@ -405,7 +404,7 @@ export class Conductor implements AsyncDisposable {
     const served = new ServedBoard({
       ...this.#parts,
       ...{ board, persistence: source.persistence, slots: this.#slots, lane },
-      ...{ schedules: declared.schedules, limits: declared.limits },
+      ...declared,
       log: this.#hasSeveral ? childLog(log, { board: board.uri }) : log,
       tasks: this.#tasks,
       events: this.#events,

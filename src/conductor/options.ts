@@ -1,6 +1,7 @@
 /** The options of a conductor: their defaults, and the checks that reject invalid values. */
 import { availableParallelism } from 'node:os'
 import type {
+  DeclaredFlowSettings,
   DeclaredLimits,
   DeclaredSchedule,
   DeclaredSchedules,
@@ -66,6 +67,8 @@ export interface ConductorOptions {
   readonly schedules?: readonly DeclaredSchedule[] | DeclaredSchedules
   /** The limits that it sets on the board, or on each of several, when it starts. Limits set at run time stay. */
   readonly limits?: DeclaredLimits
+  /** The settings of flows that it sets on the board, or on each of several, when it starts. Settings set at run time stay. */
+  readonly flowSettings?: DeclaredFlowSettings
   /**
    * The queues whose jobs it claims, on each of its boards; all queues by default. With a list, jobs of earlier queues are claimed before jobs of
    * later ones; with weights, each queue that has jobs gets its share of the claims. A name may end with `*`, for all queues with the prefix.
@@ -156,6 +159,7 @@ export const CONDUCTOR_OPTIONS: KnownOptions<ConductorOptions> = {
   pool: true,
   schedules: true,
   limits: true,
+  flowSettings: true,
   queues: true,
   sizes: true,
   takeoverDelay: true,
@@ -182,9 +186,12 @@ export const CONDUCTOR_OPTIONS: KnownOptions<ConductorOptions> = {
 }
 
 /** The options of a conductor that can be changed while it runs. */
-export interface ConductorChanges extends Pick<ConductorOptions, 'concurrency' | 'schedules' | 'limits'> {}
+export interface ConductorChanges
+  extends Pick<ConductorOptions, 'concurrency' | 'schedules' | 'limits' | 'flowSettings'> {}
 
-const CONDUCTOR_CHANGES: KnownOptions<ConductorChanges> = { concurrency: true, schedules: true, limits: true }
+const CONDUCTOR_CHANGES: KnownOptions<ConductorChanges> = {
+  ...{ concurrency: true, schedules: true, limits: true, flowSettings: true },
+}
 
 /** Checks changes of a running conductor. @throws InvalidArgument */
 export function assertChanges(changes: ConductorChanges): void {

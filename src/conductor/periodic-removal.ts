@@ -5,10 +5,12 @@ import { sleep } from '../core/time.ts'
 
 /** The shortest and the longest pause between two passes: short for any sensible age, and long enough to cost nothing. */
 const PERIOD_MS = { least: 1_000, most: 3_600_000 } as const
+/** The pause while nothing is removed: an age can be set at run time. */
+const IDLE_PERIOD_MS = 300_000
 
 export interface PeriodicRemoval {
-  /** The age at which something is removed, in milliseconds. */
-  readonly age: number
+  /** Returns the shortest age at which something is removed now, in milliseconds; infinite if nothing is. */
+  readonly age: () => number
   /** The name of the things that are removed, for the log: `logbooks`. */
   readonly what: string
   readonly log: Logger
@@ -24,15 +26,16 @@ export async function removePeriodically(
   { age, what, log, pass }: PeriodicRemoval,
   signal: AbortSignal,
 ): Promise<void> {
-  const period = Math.max(PERIOD_MS.least, Math.min(age, PERIOD_MS.most))
   while (!signal.aborted) {
+    const isIdle = age() === Number.POSITIVE_INFINITY
     try {
-      const removed = await rejectOnAbort(pass(signal), signal)
+      const removed = isIdle ? 0 : await rejectOnAbort(pass(signal), signal)
       if (removed > 0) log.info({ removed }, `old ${what} removed`)
     } catch (error) {
       if (signal.aborted) return
       log.warn({ err: error }, `old ${what} could not be removed; the conductor tries again later`)
     }
+    const period = isIdle ? IDLE_PERIOD_MS : Math.max(PERIOD_MS.least, Math.min(age(), PERIOD_MS.most))
     await sleep(period * (0.5 + Math.random() / 2), { signal }).catch(() => undefined)
   }
 }

@@ -21,8 +21,8 @@ export interface RetentionOptions {
   readonly log: Logger
   /** The time in milliseconds since the last change; undefined if only books are removed whose flows say so. */
   readonly age?: number | undefined
-  /** The ages in milliseconds that flows of this conductor have for their books. */
-  readonly flowAges?: readonly number[]
+  /** Returns the ages in milliseconds that flows have for their books, by the code of this conductor or by settings. */
+  readonly flowAges?: () => readonly number[]
 }
 
 /** A pass over finished, old logbooks. */
@@ -43,23 +43,23 @@ const FULL_PASS_PERIOD_MS = 86_400_000
 
 /** Removes old logbooks again and again until the signal fires. */
 export async function retain(retention: RetentionOptions, signal: AbortSignal): Promise<void> {
-  const { age = Number.POSITIVE_INFINITY, flowAges = [], log } = retention
-  const known = Math.min(age, ...flowAges)
+  const { age = Number.POSITIVE_INFINITY, flowAges = () => [], log } = retention
+  const known = () => Math.min(age, ...flowAges())
   const reported = new Set<string>()
-  let shortest = known
+  let shortest = Number.POSITIVE_INFINITY
   let nextFullPass = Number.NEGATIVE_INFINITY
   const onOwnAge = (own: number) => {
     shortest = Math.min(shortest, own)
   }
   const pass = async (stopped: AbortSignal) => {
     const isFull = monotonic() >= nextFullPass
-    const from = isFull ? 0 : shortest
-    if (isFull) shortest = known
+    const from = isFull ? 0 : Math.min(shortest, known())
+    if (isFull) shortest = Number.POSITIVE_INFINITY
     const removed = await removeFinished(retention, { signal: stopped, reported, from, onOwnAge })
     if (isFull) nextFullPass = monotonic() + FULL_PASS_PERIOD_MS
     return removed
   }
-  const period = Math.min(age, ...flowAges.map((each) => Math.max(MIN_FLOW_PERIOD_MS, each)))
+  const period = () => Math.min(age, ...flowAges().map((each) => Math.max(MIN_FLOW_PERIOD_MS, each)))
   await removePeriodically({ age: period, what: 'logbooks', log, pass }, signal)
 }
 

@@ -2,14 +2,14 @@
  * The work of a conductor on one of its boards: its registration, its schedules, its claims and runs, and the removal of what is old.
  * Slots, services and child processes belong to the conductor.
  */
-import type { DeclaredLimits, DeclaredSchedules, JobBoard } from '../board/index.ts'
+import type { JobBoard } from '../board/index.ts'
 import { boardId, boardInternals } from '../board/internal.ts'
 import { followSignals, isSettledWithin } from '../core/async/abort.ts'
 import type { Stoppable } from '../core/async/abort-flag.ts'
 import { retryUntilAborted } from '../core/async/retry.ts'
 import { messageOf, StorageFailure, UnsupportedCapability } from '../core/errors.ts'
 import type { Emitter } from '../core/events.ts'
-import { toMilliseconds } from '../core/time.ts'
+import { type Duration, toMilliseconds } from '../core/time.ts'
 import { IN_PROCESS } from '../engine/index.ts'
 import type { Persistence } from '../persistence/index.ts'
 import { ClaimLoop } from './claiming/claim-loop.ts'
@@ -17,10 +17,10 @@ import { JobFilter } from './claiming/job-filter.ts'
 import type { KnownFlows } from './claiming/known-flows.ts'
 import type { Lane, Slots } from './claiming/slots.ts'
 import { type ConductorCounts, RunCounters } from './counters.ts'
+import { type Declarations, declareRecords } from './declarations.ts'
 import type { ConductorEvents } from './events.ts'
 import { runBeforeClaim } from './hooks.ts'
 import type { IsolatedAtoms } from './isolation/isolated-atoms.ts'
-import { declareLimits } from './limit-declaration.ts'
 import type { ConductorSettings } from './options.ts'
 import { Registration } from './registration.ts'
 import { retain } from './retention.ts'
@@ -47,13 +47,9 @@ export interface SharedParts extends Omit<ConductorSettings, 'onError'> {
   readonly isolates: boolean
 }
 
-export interface ServedBoardOptions extends SharedParts {
+export interface ServedBoardOptions extends SharedParts, Declarations {
   readonly board: JobBoard
   readonly persistence: Persistence
-  /** The schedules that the conductor puts on this board. */
-  readonly schedules: Required<DeclaredSchedules> | undefined
-  /** The limits that the conductor sets on this board. */
-  readonly limits: Required<DeclaredLimits> | undefined
   readonly slots: Slots
   readonly lane: Lane
   readonly tasks: TaskWatch
@@ -79,8 +75,6 @@ const BEGIN_ANEW_PAUSES = { firstPauseMs: 500, maxPauseMs: 30_000 } as const
 /** The UUID of no logbook: reading it shows whether the storage answers. */
 const NO_BOOK_UUID = '00000000-0000-0000-0000-000000000000'
 
-type Declarations = Pick<ServedBoardOptions, 'limits' | 'schedules'>
-
 export class ServedBoard {
   readonly board: JobBoard
   readonly #options: ServedBoardOptions
@@ -105,7 +99,8 @@ export class ServedBoard {
     const { board, persistence, isolator, isolates, flows, events } = options
     this.board = board
     this.#options = options
-    this.#declarations = { limits: options.limits, schedules: options.schedules }
+    const { limits, flowSettings, schedules } = options
+    this.#declarations = { limits, flowSettings, schedules }
     this.#runs = new Runs({
       ...options,
       isolator:
@@ -113,6 +108,7 @@ export class ServedBoard {
         (isolates ? undefined : IN_PROCESS),
       disclosure: new DisclosurePolicy({ ...options, encrypted: persistence.encrypts === true }),
       limits: board.limits,
+      flowRules: () => boardInternals(board).flowRules,
       readEnds: (request) => boardInternals(board).readEnds(request),
       boardId: boardId(board.uri),
       recordedPlace: boardInternals(board).recordedPlace,
@@ -203,25 +199,21 @@ export class ServedBoard {
     this.#stopWatchingEmptied = this.board.on('emptied', () => this.#onEmptied())
     await this.#registration.register(options)
     await this.#runBeforeClaim(options.signal)
-    const { limits } = this.#options
-    if (limits) await declareLimits(limits, this.#options)
+    await declareRecords(this.#options, this.#options)
     await this.#scheduling.start()
   }
 
-  /** Declares limits and schedules in place of the earlier declarations. @throws the errors of the declarations; NotConnected */
-  async declare({ limits, schedules }: Partial<Declarations>): Promise<void> {
+  /** Makes declarations in place of earlier ones of the same kind. @throws the errors of the declarations; NotConnected */
+  async declare(changed: Partial<Declarations>): Promise<void> {
     // Noted before they are written: a board that is emptied meanwhile gets these, and not the earlier ones.
-    this.#declarations = {
-      limits: limits ?? this.#declarations.limits,
-      schedules: schedules ?? this.#declarations.schedules,
-    }
-    await this.#declare({ limits, schedules })
+    this.#declarations = { ...this.#declarations, ...changed }
+    await this.#declare(changed)
     this.#registration.statusChanged()
   }
 
-  async #declare({ limits, schedules }: Partial<Declarations>): Promise<void> {
-    if (limits) await declareLimits(limits, this.#options)
-    if (schedules) await this.#scheduling.declare(schedules)
+  async #declare(declarations: Partial<Declarations>): Promise<void> {
+    await declareRecords(declarations, this.#options)
+    if (declarations.schedules) await this.#scheduling.declare(declarations.schedules)
   }
 
   /** Begins to claim jobs, and to remove what is old. */
@@ -359,13 +351,17 @@ export class ServedBoard {
   async #retain(): Promise<void> {
     const { removeLogbooksAfter, removeTrashAfter, flows, draining, ...parts } = this.#options
     const ages = toFlowAges(flows.all)
-    const age =
-      removeLogbooksAfter === undefined ? undefined : toMilliseconds(removeLogbooksAfter, 'removeLogbooksAfter')
+    const toAge = (time: Duration | undefined, what: string) =>
+      time === undefined ? undefined : toMilliseconds(time, what)
+    const { board } = parts
+    const flowAges = () => {
+      const kept = boardInternals(board).flowRules.valuesOf('keepLogbooks')
+      return [...ages, ...kept.filter((age) => age !== 'forever')]
+    }
+    const age = toAge(removeLogbooksAfter, 'removeLogbooksAfter')
     await Promise.all([
-      age === undefined && ages.length === 0 ? undefined : retain({ ...parts, age, flowAges: ages }, draining),
-      removeTrashAfter === undefined
-        ? undefined
-        : retainTrash({ ...parts, age: toMilliseconds(removeTrashAfter, 'removeTrashAfter') }, draining),
+      retain({ ...parts, age, flowAges }, draining),
+      retainTrash({ ...parts, age: toAge(removeTrashAfter, 'removeTrashAfter') }, draining),
     ])
   }
 

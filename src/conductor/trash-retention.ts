@@ -11,8 +11,8 @@ import { removePeriodically } from './periodic-removal.ts'
 export interface TrashRetentionOptions {
   readonly board: JobBoard
   readonly log: Logger
-  /** The time in the trash in milliseconds. */
-  readonly age: number
+  /** The time in the trash in milliseconds of jobs whose flow has no `removeTrashAfter`; undefined if they stay. */
+  readonly age: number | undefined
 }
 
 /** The number of entries that are removed at once. */
@@ -20,13 +20,19 @@ const MAX_BATCH = 50
 
 /** Removes old entries again and again until the signal fires. */
 export async function retainTrash(retention: TrashRetentionOptions, signal: AbortSignal): Promise<void> {
-  const { age, log } = retention
+  const { log } = retention
+  const age = () => shortestAge(retention)
   const pass = (stopped: AbortSignal) => removeOldTrash(retention, { signal: stopped })
   await removePeriodically({ age, what: 'jobs in the trash', log, pass }, signal)
 }
 
+/** Returns the shortest of the ages, infinite if there is none. */
+function shortestAge({ board, age = Number.POSITIVE_INFINITY }: Omit<TrashRetentionOptions, 'log'>): number {
+  return Math.min(age, ...boardInternals(board).flowRules.valuesOf('removeTrashAfter'))
+}
+
 /**
- * Removes the entries that are older than the age. The trash is read page by page from its oldest entry, and no further than to the first one
+ * Removes the entries that are older than the age of their flow, or else of the conductor. The trash is read page by page from its oldest entry, and no further than to the first one
  * that is not old enough.
  *
  * @returns how many were removed
@@ -36,6 +42,8 @@ export async function removeOldTrash(
   { signal }: { readonly signal?: AbortSignal } = {},
 ): Promise<number> {
   if (!board.connected) return 0
+  const shortest = shortestAge({ board, age })
+  const { flowRules } = boardInternals(board)
   const now = await boardInternals(board).readClock()
   let removed = 0
   let batch: TrashedJob[] = []
@@ -48,8 +56,9 @@ export async function removeOldTrash(
     if (signal?.aborted || !board.connected) break
     const at = trashed.at.getTime()
     // An entry from the future was written by a process whose clock is ahead: it must not hide the later ones.
-    if (at > now - age && at <= now) break
-    if (at > now - age) continue
+    if (at > now - shortest && at <= now) break
+    const own = flowRules.valueOf(trashed.details.flow, 'removeTrashAfter') ?? age ?? Number.POSITIVE_INFINITY
+    if (at > now - own) continue
     batch.push(trashed)
     if (batch.length >= MAX_BATCH) await removeBatch()
   }

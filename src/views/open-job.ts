@@ -32,6 +32,7 @@ export function waitingView(reason: WaitingFor): WaitingView {
       return { kind, text, key, ...defined({ until, jobs: job && [job.uuid] }) }
     }
     case 'flow':
+    case 'disabled':
       return { kind, text, flow: reason.flow }
     case 'suspect':
       return { kind, text, jobs: toUuids(reason.holders) }

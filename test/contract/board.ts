@@ -16,6 +16,7 @@ import { endsContract } from './board/ends.ts'
 import { entitiesContract } from './board/entities.ts'
 import { eventsContract } from './board/events.ts'
 import { expiryContract } from './board/expiry.ts'
+import { flowSettingsContract, noFlowSettingsContract } from './board/flow-settings.ts'
 import { historyContract } from './board/history.ts'
 import { idlePollingContract } from './board/idle-polling.ts'
 import { jobLimitsContract, noLimitsContract } from './board/job-limits.ts'
@@ -116,6 +117,7 @@ export const SHARED_PARTS: readonly PartName[] = [
   'views that are opened again',
   'records',
   'limits of jobs',
+  'settings of flows',
   'schedules',
 ]
 
@@ -152,6 +154,7 @@ type PartName =
   | 'records'
   | 'limits of jobs'
   | 'tokens of limits'
+  | 'settings of flows'
   | 'schedules'
   | 'many posts'
   | 'work that is done once'
@@ -256,6 +259,7 @@ function contractOf(
   part('records', () => recordsContract(use, { keys }))
   part('limits of jobs', () => (limits ? jobLimitsContract(use) : noLimitsContract(use)))
   if (limits) part('tokens of limits', () => limitTokensContract(use))
+  part('settings of flows', () => (limits ? flowSettingsContract(use) : noFlowSettingsContract(use)))
   part('schedules', () => (keys ? schedulesContract(use) : schedulesWithoutKeysContract(use)))
   part('work that is done once', () => onceContract(use))
   if (keys) part('many posts', () => manyContract(use))

@@ -10,6 +10,8 @@ import { BoardRecords } from '../records/board-records.ts'
 import { EntityRegistry } from '../records/entity-registry.ts'
 import type { ScheduleHost } from '../schedules/schedule-host.ts'
 import { Schedules } from '../schedules/schedules.ts'
+import { FlowSettings } from '../settings/flow-settings.ts'
+import { PostSettings } from '../settings/post-settings.ts'
 import { LiveView } from '../view/live-view.ts'
 import { Batches } from './batches/batches.ts'
 import { BoardLife } from './board-life.ts'
@@ -50,6 +52,8 @@ interface Knowledge {
   readonly entities: EntityRegistry
   /** The limits as this process knows them. */
   readonly limitBook: LimitBook
+  /** The settings of flows as this process knows them when it posts. */
+  readonly postSettings: PostSettings
   readonly view: LiveView
   /** Finds jobs. */
   readonly lookup: Lookup
@@ -79,6 +83,7 @@ export interface BoardParts extends BoardBase, Knowledge, Operations {
   readonly scheduleHost: ScheduleHost
   readonly schedules: Schedules
   readonly limits: Limits
+  readonly flowSettings: FlowSettings
 }
 
 /** Makes the parts of a board that is not open yet. @throws TypeError unless `who` is a non-empty string; InvalidArgument for other options */
@@ -110,13 +115,15 @@ function assembleKnowledge(
   const records = new BoardRecords({ backend, signal, onError })
   const entities = new EntityRegistry({ entities: backend.entities, signal, onError })
   const limitBook = new LimitBook({ backend, records, onError, onRules: (rules) => events.rulesChanged(rules) })
+  const watched = () => (limitBook.revision === undefined ? undefined : limitBook.flowRules)
+  const postSettings = new PostSettings({ backend, records, watched })
   const view = new LiveView({
     ...{ backend, signal, listener: events, unacceptedAfter: settings.unacceptedAfter },
     limits: { open: () => limitBook.open('view'), close: () => limitBook.close('view') },
   })
   const lookup = new Lookup({ backend, view, signal })
   const dependencies = new DependencyResolver({ backend, lookup })
-  return { records, entities, limitBook, view, lookup, dependencies }
+  return { records, entities, limitBook, postSettings, view, lookup, dependencies }
 }
 
 function assembleOperations(
@@ -127,7 +134,7 @@ function assembleOperations(
   const { telemetry } = settings
   const ownKey = new OwnKeyWarning({ log, holds: (entry) => claims.held.holds(entry) })
   const poster = new Poster({
-    ...known,
+    ...{ ...known, settings: known.postSettings },
     keyTaken: (entry, posting) => ownKey.warnIfOwnKey(entry, posting),
     heldMember: (batch) => claims.held.findMember(batch),
     endDoomed: (id) => claims.settler.doomed.end(id),
@@ -160,7 +167,24 @@ function assembleServices(
     requests: new JobRequests({ ...parts, router }),
     schedules: new Schedules(scheduleHost),
     limits,
+    flowSettings: assembleFlowSettings(parts),
   }
+}
+
+function assembleFlowSettings({ backend, who, records, limitBook, postSettings }: BoardBase & Knowledge): FlowSettings {
+  return new FlowSettings({
+    ...{ uri: backend.uri, who, records },
+    get shared() {
+      return backend.shared
+    },
+    now: () => backend.clock.now(),
+    readClock: () => backend.clock.read(),
+    async changed() {
+      postSettings.forget()
+      // The change is made. Without an answer, the watch of the limits takes it in later.
+      if (limitBook.revision !== undefined) await limitBook.refresh().catch(() => undefined)
+    },
+  })
 }
 
 function assembleLimits(

@@ -3,13 +3,16 @@ import { type AlarmClock, systemAlarmClock } from '../../core/time.ts'
 import type { AnyFlow } from '../../flow/index.ts'
 import type { ClaimNextOptions } from '../claims/claim-options.ts'
 import type { TrashedJob } from '../jobs/trashed-job.ts'
-import type { DeclaredLimits, DeclareLimitsReport } from '../limits/declare.ts'
+import type { DeclaredLimits } from '../limits/declare.ts'
 import type { SuspectPlace } from '../queue/suspect-place.ts'
 import type { BoardRecords } from '../records/board-records.ts'
+import type { DeclarationReport } from '../records/declared-records.ts'
 import { publishOutlines } from '../records/flow-outlines.ts'
 import { type RunOnceOptions, runOnce } from '../records/run-once.ts'
 import { type DeclaredSchedules, type DeclareReport, declareSchedules } from '../schedules/declare.ts'
 import { Scheduler, type SchedulerOptions } from '../schedules/scheduler.ts'
+import type { DeclaredFlowSettings } from '../settings/flow-settings.ts'
+import type { FlowRules } from '../settings/rules.ts'
 import { type JobsSurvey, surveyJobs } from '../view/survey.ts'
 import type { BoardParts } from './assemble-board.ts'
 import type { HealthCounters } from './events/health-counters.ts'
@@ -168,8 +171,18 @@ export class BoardInternals {
   }
 
   /** Puts the limits that a conductor declares at its start. */
-  declareLimits(declared: Required<DeclaredLimits>): Promise<DeclareLimitsReport> {
+  declareLimits(declared: Required<DeclaredLimits>): Promise<DeclarationReport> {
     return this.#parts.limits.declare(declared)
+  }
+
+  /** Puts the settings of flows that a conductor declares at its start. */
+  declareFlowSettings(declared: Required<DeclaredFlowSettings>): Promise<DeclarationReport> {
+    return this.#parts.flowSettings.declare(declared)
+  }
+
+  /** The settings of flows as this process knows them; current while it views the board. */
+  get flowRules(): FlowRules {
+    return this.#parts.postSettings.rules
   }
 
   /** Returns what fires the schedules; not started. */

@@ -31,6 +31,7 @@ import { listEntities, type RegisteredEntity } from '../records/entity-registry.
 import { type ListedFlow, listFlows } from '../records/flow-outlines.ts'
 import type { BoardPause, PauseOptions, QueuePause } from '../records/pause-record.ts'
 import type { Schedules } from '../schedules/schedules.ts'
+import type { FlowSettings } from '../settings/flow-settings.ts'
 import { assembleBoard, type BoardParts } from './assemble-board.ts'
 import type { Batch, BatchView } from './batches/batch.ts'
 import type { BatchOptions } from './batches/batch-options.ts'
@@ -515,6 +516,15 @@ export class JobBoard implements AsyncDisposable {
    */
   get limits(): Limits {
     return this.#parts.limits
+  }
+
+  /**
+   * The settings of flows on the board, which reach all that post and claim: how often a job is tried, its queue, whether a flow is enabled.
+   *
+   * @example await board.flowSettings.set('report*', { maxAttempts: 7 })
+   */
+  get flowSettings(): FlowSettings {
+    return this.#parts.flowSettings
   }
 
   /**

@@ -12,6 +12,7 @@ import { type ReleasedClaim, releaseClaim } from '../claims/release-claim.ts'
 import type { Backend } from '../contract/index.ts'
 import { refusalError } from '../contract/refusals.ts'
 import { Job } from '../jobs/job.ts'
+import type { PostSettings } from '../settings/post-settings.ts'
 import type { LiveView } from '../view/live-view.ts'
 import type { BackendEventRouter } from './events/backend-event-router.ts'
 import type { Lookup } from './lookup.ts'
@@ -20,6 +21,7 @@ export interface JobRequestsOptions {
   readonly backend: Backend
   readonly view: LiveView
   readonly lookup: Lookup
+  readonly postSettings: PostSettings
   readonly claims: ClaimParts
   readonly router: Pick<BackendEventRouter, 'paused'>
   readonly who: string
@@ -73,6 +75,11 @@ export class JobRequests {
     const { by: who = this.#options.who } = options
     return releaseClaim(await lookup.resolve(job), options, {
       ...{ backend, view, who },
+      withSettings: async (posting) => {
+        const { postSettings } = this.#options
+        await postSettings.whenKnown()
+        return postSettings.rules.applyTo(posting)
+      },
       discard: (from, request) => claims.settler.discard(from, request),
     })
   }

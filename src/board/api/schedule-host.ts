@@ -5,17 +5,26 @@ import type { Canceller } from '../claims/cancelling.ts'
 import type { Backend } from '../contract/index.ts'
 import type { BoardRecords } from '../records/board-records.ts'
 import type { ScheduleHost } from '../schedules/schedule-host.ts'
+import type { PostSettings } from '../settings/post-settings.ts'
 import type { Lookup } from './lookup.ts'
 
 export interface ScheduleHostParts {
   readonly backend: Backend
   readonly who: string
   readonly records: BoardRecords
+  readonly postSettings: PostSettings
   readonly lookup: Lookup
   readonly canceller: Pick<Canceller, 'cancel'>
 }
 
-export function toScheduleHost({ backend, who, records, lookup, canceller }: ScheduleHostParts): ScheduleHost {
+export function toScheduleHost({
+  backend,
+  who,
+  records,
+  postSettings,
+  lookup,
+  canceller,
+}: ScheduleHostParts): ScheduleHost {
   return {
     ...{ uri: backend.uri, who, records },
     get shared() {
@@ -23,6 +32,10 @@ export function toScheduleHost({ backend, who, records, lookup, canceller }: Sch
     },
     clock: backend.clock.alarms ?? systemAlarmClock,
     now: () => backend.clock.now(),
+    async flowRules() {
+      await postSettings.whenKnown()
+      return postSettings.rules
+    },
     readClock: () => backend.clock.read(),
     async cancelJob(uuid, reason) {
       try {

@@ -10,6 +10,7 @@ import { isDoomed } from '../model/dependencies.ts'
 import type { QueuePlace } from '../model/entry.ts'
 import { canExpire, isOverdue, listReservedFor } from '../model/expiry.ts'
 import { hasDroppedDetails, type Posting } from '../model/posting.ts'
+import type { FlowRules } from '../settings/rules.ts'
 import type { Incarnation } from './incarnation.ts'
 
 /** A chosen job, with the posting by which limits are checked: attempts that an outage ended are marked as ended. */
@@ -28,18 +29,21 @@ export interface Candidates {
 export interface CandidateContext {
   readonly incarnation: Incarnation
   readonly backend: Pick<Backend, 'clock' | 'jobs'>
+  /** The settings of flows, which replace options of postings. */
+  readonly settings: FlowRules
 }
 
 /**
  * Sorts chosen jobs that may all be claimed, as is known without a request; undefined if one of them has to be examined. Nearly all jobs have never
  * run, cannot expire, and have their details in the view.
  */
-export function sortPlain(places: readonly QueuePlace[]): Candidates | undefined {
+export function sortPlain(places: readonly QueuePlace[], settings: FlowRules): Candidates | undefined {
   const within: Candidate[] = []
   for (const place of places) {
     const { posting } = place.stored
     const hasRun = posting.attempts.length > 0 || posting.maxAttempts < 1
-    if (hasRun || place.entry.cancelRequested || canExpire(posting) || hasDroppedDetails(place.stored)) return undefined
+    const mayExpire = canExpire(settings.applyTo(posting))
+    if (hasRun || place.entry.cancelRequested || mayExpire || hasDroppedDetails(place.stored)) return undefined
     within.push({ place, posting })
   }
   return { within, over: NO_CANDIDATES, refused: NO_CANDIDATES }
@@ -60,7 +64,7 @@ export async function sortCandidates(places: readonly QueuePlace[], context: Can
     if (posting && 'value' in posting) whole.push({ place, posting: posting.value })
     else if (posting) unread.push({ place, error: posting.error })
   }
-  const { candidates, refused: doubtful } = await resolveOutages(whole, context.incarnation)
+  const { candidates, refused: doubtful } = await resolveOutages(whole, context)
   const { expired, undecided } = await findExpired(candidates, context)
   const refused = [...unread, ...doubtful, ...undecided]
   const hidden = new Set(undecided.map(({ place }) => place))
@@ -68,7 +72,7 @@ export async function sortCandidates(places: readonly QueuePlace[], context: Can
   const over: Candidate[] = []
   for (const candidate of candidates) {
     if (hidden.has(candidate.place)) continue
-    const limit = catchError(() => exceededLimit(candidate.posting))
+    const limit = catchError(() => exceededLimit(context.settings.applyTo(candidate.posting)))
     const isOver =
       expired.has(candidate.place) || (candidate.place.entry.cancelRequested && isDoomed(candidate.posting))
     if ('value' in limit && limit.value === undefined && !isOver) within.push(candidate)
@@ -104,16 +108,20 @@ export async function readWholePostings(
  */
 async function resolveOutages(
   candidates: readonly Candidate[],
-  incarnation: Incarnation,
+  { incarnation, settings }: CandidateContext,
 ): Promise<{ readonly candidates: readonly Candidate[] } & Pick<Candidates, 'refused'>> {
-  const owners = new Set(candidates.flatMap(({ posting }) => unendedIncarnations(posting)))
+  const unended = ({ posting }: Candidate) => unendedIncarnations(settings.applyTo(posting))
+  const owners = new Set(candidates.flatMap(unended))
   if (owners.size === 0) return { candidates, refused: [] }
   try {
     const living = await incarnation.listLiving(owners)
-    const judged = candidates.map(({ place, posting }) => ({ place, posting: markOutages(posting, living) }))
+    const judged = candidates.map(({ place, posting }) => {
+      const { attempts } = markOutages(settings.applyTo(posting), living)
+      return { place, posting: attempts === posting.attempts ? posting : { ...posting, attempts } }
+    })
     return { candidates: judged, refused: [] }
   } catch (error) {
-    const doubtful = ({ posting }: Candidate) => unendedIncarnations(posting).length > 0
+    const doubtful = (candidate: Candidate) => unended(candidate).length > 0
     const refused = candidates.filter(doubtful).map(({ place }) => ({ place, ...toFailed(error) }))
     return { candidates: candidates.filter((candidate) => !doubtful(candidate)), refused }
   }
@@ -125,13 +133,14 @@ async function resolveOutages(
  */
 async function findExpired(
   candidates: readonly Candidate[],
-  { incarnation, backend }: CandidateContext,
+  { incarnation, backend, settings }: CandidateContext,
 ): Promise<{ readonly expired: ReadonlySet<QueuePlace>; readonly undecided: Candidates['refused'] }> {
-  const places = candidates.flatMap(({ place }) => (canExpire(place.stored.posting) ? [place] : []))
+  const applied = (stored: StoredJob): StoredJob => ({ ...stored, posting: settings.applyTo(stored.posting) })
+  const places = candidates.flatMap(({ place }) => (canExpire(settings.applyTo(place.stored.posting)) ? [place] : []))
   if (places.length === 0) return { expired: new Set(), undecided: [] }
   try {
     await backend.clock.read()
-    const overdue = places.filter(({ stored }) => isOverdue(stored, backend.clock.now()))
+    const overdue = places.filter(({ stored }) => isOverdue(applied(stored), backend.clock.now()))
     const living = await incarnation.listLiving(listReservedFor(overdue.map(({ stored }) => stored)))
     return {
       expired: new Set(overdue.filter(({ stored }) => !living.has(stored.posting.reservedFor ?? ''))),

@@ -63,6 +63,8 @@ export interface ClaimKeeper {
   /** Returns for how many milliseconds the present session is certain to be alive; undefined without a session. */
   sessionLeftMs(): number | undefined
   settle(entry: JobEntry, claim: Claim, settlement: Settlement): Promise<void>
+  /** Returns the posting with the settings of its flow. */
+  withSettings(posting: Posting): Posting
 }
 
 /** The abort flags behind the signals of a claim. */
@@ -241,7 +243,7 @@ export class Claim implements AsyncDisposable {
    * that queue already.
    */
   async fail(failure: Failure): Promise<'abandoned' | 'trashed'> {
-    const { posting } = this.#granted
+    const posting = this.postingWithSettings
     const { nonRetryable, retryAfter, nextQueue } = failure
     if (!nonRetryable && nextQueue !== queueOf(posting) && canRetry(posting)) {
       const delay = retryAfter ?? pauseAfterFailure(posting)
@@ -318,6 +320,11 @@ export class Claim implements AsyncDisposable {
     return this.#granted.posting
   }
 
+  /** @internal The posting with the settings that its flow has now, by which the job is run and settled. */
+  get postingWithSettings(): Posting {
+    return this.#granted.keeper.withSettings(this.#granted.posting)
+  }
+
   /** @internal The revision of the posting that this claim wrote. */
   get revision(): number {
     return this.#granted.revision
@@ -330,7 +337,7 @@ export class Claim implements AsyncDisposable {
 
   async #runWork(work: (job: Job, context: PerformContext) => unknown): Promise<Failure | undefined> {
     const { clock } = this.#granted.keeper
-    const { deadline } = this.#granted.posting
+    const { deadline } = this.postingWithSettings
     using stop = followSignals([this.stops.lost, this.stops.cancelled])
     const late = () => new Timeout(`${this.job}: not done within ${deadline} ms`)
     const left = deadline === undefined ? undefined : this.#claimedAt + deadline - clock.monotonic()

@@ -91,7 +91,8 @@ export class JobClaimer {
     accept?: (posting: Posting) => boolean,
   ): Promise<Result<Claim>[]> {
     const { incarnation, backend, chooser, rejected } = this.#options
-    const sorted = sortPlain(places) ?? (await sortCandidates(places, { incarnation, backend }))
+    const settings = this.#options.limits.flowRules
+    const sorted = sortPlain(places, settings) ?? (await sortCandidates(places, { incarnation, backend, settings }))
     const { within: claimable, over, refused } = sorted
     const within = accept ? claimable.filter((candidate) => this.#isAcceptedWhole(candidate, accept)) : claimable
     const discarding = over.map((candidate) => this.#discard(candidate).catch(toFailed))
@@ -121,13 +122,14 @@ export class JobClaimer {
 
   /** Trashes a job that may not be claimed. Returns the error that says why. */
   async #discard({ place: { entry, stored }, posting }: Candidate): Promise<Result<Claim>> {
-    const { settler } = this.#options
+    const { settler, limits } = this.#options
     const { id, revision } = stored
     if (entry.cancelRequested && isDoomed(posting)) {
       await settler.doomed.end(id)
       return { error: new Unclaimable(`job ${posting.uuid} was trashed: a job on which it depends is in the trash`) }
     }
-    const limit = exceededLimit(posting) ?? (canExpire(posting) ? expiryReason(posting) : 'over a limit')
+    const applied = limits.flowRules.applyTo(posting)
+    const limit = exceededLimit(applied) ?? (canExpire(applied) ? expiryReason(applied) : 'over a limit')
     const { cancelRequested } = entry
     await settler.discard(entry, { id, revision, posting, cancelRequested, reason: limit })
     return { error: new Unclaimable(`job ${posting.uuid} was trashed: ${limit}`) }
@@ -171,7 +173,8 @@ export class JobClaimer {
     try {
       const { id, revision } = place.stored
       const limits = this.#options.limits.limitsOf(posting, { isCancelled: place.entry.cancelRequested })
-      const request = { id, revision, who: attempt.who, posting: beginAttempt(posting, attempt) }
+      const { maxAttempts } = this.#options.limits.flowRules.applyTo(posting)
+      const request = { id, revision, who: attempt.who, posting: beginAttempt(posting, attempt, { maxAttempts }) }
       return limits ? { ...request, limits } : request
     } catch (error) {
       return toFailed(error)

@@ -1,5 +1,5 @@
 /** The claim of a job that the caller names, and the reasons why such a job cannot be claimed. */
-import { LimitReached, NotConnected, Unclaimable } from '../../core/errors.ts'
+import { LimitReached, LimitsChanged, NotConnected, Unclaimable } from '../../core/errors.ts'
 import type { Result } from '../../core/result.ts'
 import type { Backend } from '../contract/index.ts'
 import { refusalError } from '../contract/refusals.ts'
@@ -17,7 +17,7 @@ const MAX_CLAIM_ATTEMPTS = 3
 export interface GivenJobClaimerOptions {
   readonly backend: Backend
   readonly view: LiveView
-  readonly limits: Pick<LimitBook, 'refresh'>
+  readonly limits: Pick<LimitBook, 'refresh' | 'flowRules'>
   /** Lets a job be chosen again at once that was rejected a moment before. */
   readonly resume: (place: QueuePlace) => void
   /** Claims a reserved job. */
@@ -55,7 +55,7 @@ export class GivenJobClaimer {
       return localReason(entry, { queue: view.queue, paused: false })
     }
     let held = reason()
-    if (held?.kind === 'limit') {
+    if (held?.kind === 'limit' || held?.kind === 'pause' || held?.kind === 'disabled') {
       // The limits may have been changed since this process has read them, also by itself.
       await limits.refresh()
       held = reason()
@@ -67,8 +67,12 @@ export class GivenJobClaimer {
     if (!place) return await this.#explainUnclaimable(job, entry)
     const result = await claim(place)
     if ('value' in result) return result.value
+    // By now the limits, and the settings of flows, are read again: the next try finds out what they say of this job.
+    if (result.error instanceof LimitsChanged) return 'changed'
     // The job is in the trash now: the error says why.
-    const limit = exceededLimit(place.stored.posting) ?? (entry.ended === 'TRASHED' ? entry.ended : undefined)
+    const limit =
+      exceededLimit(limits.flowRules.applyTo(place.stored.posting)) ??
+      (entry.ended === 'TRASHED' ? entry.ended : undefined)
     if (result.error instanceof LimitReached) return result.error
     if (!(result.error instanceof Unclaimable) || limit !== undefined) return result.error
     const why = await this.#explainUnclaimable(job, entry)

@@ -14,6 +14,7 @@ import { refusalError } from '../contract/refusals.ts'
 import { Job } from '../jobs/job.ts'
 import { endAttempt, type RecordedAttempt } from '../model/attempts.ts'
 import type { JobEntry } from '../model/entry.ts'
+import type { Posting } from '../model/posting.ts'
 import type { LiveView } from '../view/live-view.ts'
 import type { ReleaseOptions } from './claim-options.ts'
 
@@ -31,6 +32,8 @@ export interface ReleaseContext {
   readonly view: Pick<LiveView, 'applyOwnChange'>
   /** The name of the board object that releases. */
   readonly who: string
+  /** Returns the posting with the settings of its flow. @throws NotConnected */
+  withSettings(posting: Posting): Promise<Posting>
   discard(job: Pick<JobEntry, 'stored'>, discarded: Omit<DiscardRequest, 'who' | 'history'>): Promise<void>
 }
 
@@ -50,7 +53,7 @@ export async function releaseClaim(
   { reason, run }: ReleaseOptions,
   context: ReleaseContext,
 ): Promise<ReleasedClaim> {
-  const { backend, view, who } = context
+  const { backend, view, who, withSettings } = context
   // Other programs do not notice that a claim was taken away: they would go on beside the next owner.
   if (backend.shared)
     throw new UnsupportedCapability(
@@ -66,7 +69,8 @@ export async function releaseClaim(
   if (run !== undefined && run !== runs)
     throw new Conflict(`release of ${job}: run ${runs} of ${attempt.who} has it, not run ${run}; nothing was changed`)
   const by = reason === undefined ? `released by ${who}` : `released by ${who}: ${reason}`
-  const mustFail = stored.posting.onOwnerLost === 'fail'
+  const { onOwnerLost } = await withSettings(stored.posting)
+  const mustFail = onOwnerLost === 'fail'
   // An attempt without an end makes the next owner move the job to the trash: this process may end before it does so itself.
   const posting = mustFail ? stored.posting : endAttempt(stored.posting, { ended: 'returned', reason: by })
   const outcome = await backend.claims.release({ id, revision, posting })

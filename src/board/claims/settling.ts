@@ -3,6 +3,7 @@ import { ClaimLost, UnsupportedCapability } from '../../core/errors.ts'
 import { attempt } from '../../core/result.ts'
 import { type AlarmClock, systemAlarmClock } from '../../core/time.ts'
 import type { Backend, DiscardRequest, Settlement, StoredJob } from '../contract/index.ts'
+import type { LimitBook } from '../limits/limit-book.ts'
 import { type HistoryEntry, toEndedJobRecord } from '../model/ended-job.ts'
 import type { JobEntry } from '../model/entry.ts'
 import type { Posting } from '../model/posting.ts'
@@ -21,6 +22,8 @@ export interface SettlerOptions {
   readonly view: LiveView
   readonly held: Pick<HeldClaims, 'remove' | 'freeOrphans'>
   readonly who: string
+  /** The limits, with the settings of flows. */
+  readonly limits: Pick<LimitBook, 'flowRules'>
   /** The number of jobs that the history keeps. */
   readonly keepHistory: number
   /** Fires when the board is closed. */
@@ -76,6 +79,11 @@ export class Settler implements ClaimKeeper {
   /** Returns for how many milliseconds the present session is certain to be alive; undefined without a session. */
   sessionLeftMs(): number | undefined {
     return this.#options.backend.session.leftMs()
+  }
+
+  /** Returns the posting with the settings of its flow, as this process knows them. */
+  withSettings(posting: Posting): Posting {
+    return this.#options.limits.flowRules.applyTo(posting)
   }
 
   /** Settles a claim in one transaction. @throws ClaimLost, NotConnected, OutcomeUnknown; UnsupportedCapability for added resources */

@@ -162,13 +162,16 @@ async function countBoard({ backend }: BoardSide): Promise<Record<CopyKind, numb
 }
 
 function emptyNumbers(): Record<CopyKind, number> {
-  return { schedules: 0, limits: 0, holds: 0, outlines: 0, marks: 0, batches: 0, trash: 0, history: 0, jobs: 0 }
+  return {
+    ...{ schedules: 0, limits: 0, holds: 0, settings: 0, outlines: 0, marks: 0 },
+    ...{ batches: 0, trash: 0, history: 0, jobs: 0 },
+  }
 }
 
 function newCounts(): Record<CopyKind, CopyCount> {
   const none = (): CopyCount => ({ copied: 0, present: 0, skipped: 0 })
   return {
-    ...{ schedules: none(), limits: none(), holds: none(), outlines: none(), marks: none() },
+    ...{ schedules: none(), limits: none(), holds: none(), settings: none(), outlines: none(), marks: none() },
     ...{ batches: none(), trash: none(), history: none(), jobs: none() },
   }
 }

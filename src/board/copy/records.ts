@@ -11,6 +11,7 @@ export const COPIED_RECORDS: readonly { readonly kind: string; readonly name: Co
   { kind: 'schedule', name: 'schedules' },
   { kind: 'limit', name: 'limits' },
   { kind: 'limit-hold', name: 'holds' },
+  { kind: 'flow-setting', name: 'settings' },
   { kind: 'outline', name: 'outlines' },
   { kind: 'once', name: 'marks' },
 ]

@@ -20,6 +20,7 @@ export const COPY_KINDS = [
   'schedules',
   'limits',
   'holds',
+  'settings',
   'outlines',
   'marks',
   'batches',

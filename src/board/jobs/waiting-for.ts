@@ -57,6 +57,8 @@ export type WaitingFor = { readonly text: string } /** `queue`: the queue that i
       readonly job?: Job
     }
   | { readonly kind: 'flow'; readonly flow: string }
+  /** The flow is not enabled, by the settings of `stopped.key`: a flow or a pattern. */
+  | { readonly kind: 'disabled'; readonly flow: string; readonly stopped: StoppedLimit }
   /** The job is a suspect, and each process that could run it runs another suspect: the `holders`. */
   | { readonly kind: 'suspect'; readonly holders: readonly RunningSuspect[] }
   /** The servers have refused the last claim of this process, for example because of a quota, a missing right or a full memory. It is tried again. */
@@ -203,12 +205,24 @@ export function describeMissingToken(key: string, until: Date): string {
 function toKeptReason({ first, ...kept }: KeptTokens): WaitingFor {
   const job = new Job(first.entry)
   const reason = toLimitReason(kept)
-  if (reason.kind === 'pause') return reason
+  if (reason.kind !== 'limit') return reason
   return { ...reason, job, text: `${job} is before it, and takes more tokens: ${reason.text}` }
 }
 
-function toLimitReason({ key, rule, used, until }: LimitBlocker): Extract<WaitingFor, { kind: 'limit' | 'pause' }> {
+function toLimitReason({
+  key,
+  rule,
+  used,
+  until,
+}: LimitBlocker): Extract<WaitingFor, { kind: 'limit' | 'pause' | 'disabled' }> {
   const { heldUntil, hold, closed, concurrency, rate } = rule
+  if (hold?.flow !== undefined)
+    return {
+      kind: 'disabled',
+      flow: hold.flow,
+      stopped: toStopped(hold),
+      text: describeStop(key, rule, { isHeld: true }),
+    }
   const limit = defined({ concurrency, rate })
   const reason = {
     kind: 'limit',

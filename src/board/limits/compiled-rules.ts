@@ -1,8 +1,9 @@
 /** Finds the rule for a key: the limit of the key itself, else the limit of the pattern with the longest prefix; and its holds. */
 import { PatternMap } from '../../core/collections/pattern-map.ts'
 import { defined } from '../../core/options.ts'
-import { isQueueKey, type LimitOrigin, type LimitRule, type LimitRules } from '../model/limits.ts'
+import { isQueueKey, type LimitOrigin, type LimitRule, type LimitRules, toFlowOfKey } from '../model/limits.ts'
 import type { ReadRecord } from '../records/record-store.ts'
+import { type FlowRules, NO_FLOW_RULES } from '../settings/rules.ts'
 import { type HoldRecord, type LimitRecord, toTokenRate } from './record.ts'
 
 /** The number of keys whose rules are cached: a pattern may have as many keys as there are jobs. */
@@ -11,15 +12,22 @@ const MAX_CACHED_KEYS = 10_000
 export class CompiledRules implements LimitRules {
   readonly #limits: PatternMap<ReadRecord<LimitRecord>>
   readonly #holds: PatternMap<ReadRecord<HoldRecord>>
+  readonly #flows: FlowRules
   readonly #cached = new Map<string, LimitRule | undefined>()
 
-  constructor(limits: readonly ReadRecord<LimitRecord>[] = [], holds: readonly ReadRecord<HoldRecord>[] = []) {
+  /** @param flows the settings of flows, which hold the keys of the flows that are not enabled */
+  constructor(
+    limits: readonly ReadRecord<LimitRecord>[] = [],
+    holds: readonly ReadRecord<HoldRecord>[] = [],
+    flows: FlowRules = NO_FLOW_RULES,
+  ) {
     this.#limits = new PatternMap(limits, ({ id }) => id)
     this.#holds = new PatternMap(holds, ({ id }) => id)
+    this.#flows = flows
   }
 
   get isEmpty(): boolean {
-    return this.#limits.size + this.#holds.size === 0
+    return this.#limits.size + this.#holds.size === 0 && !this.#flows.disablesAny
   }
 
   get isFair(): boolean {
@@ -43,9 +51,11 @@ export class CompiledRules implements LimitRules {
     const isApplied = ({ id }: { readonly id: string }) => !isQueueKey(key) || isQueueKey(id)
     const limit = this.#limits.findAll(key).find(isApplied)
     const holds = this.#holds.findAll(key).filter(isApplied)
-    // This release cannot read a limit that a newer one has set, and must not exceed it: it starts no job of its keys.
-    if (limit && 'error' in limit) return { heldUntil: Number.POSITIVE_INFINITY }
-    if (!limit && holds.length === 0) return undefined
+    const flow = toFlowOfKey(key)
+    const { disabled, unreadable } = this.#flows.ruleOf(flow)
+    // This release cannot read what a newer one has set, and must not exceed it: it starts no job of its keys.
+    if ((limit && 'error' in limit) || unreadable) return { heldUntil: Number.POSITIVE_INFINITY }
+    if (!limit && holds.length === 0 && !disabled) return undefined
     const { concurrency, rate } = limit?.value ?? {}
     // A key with a setting of its own takes turns with the others of the pattern.
     const fair = this.#limits.findAll(key).find((record) => !('error' in record) && record.value.fair)?.id
@@ -55,6 +65,7 @@ export class CompiledRules implements LimitRules {
       ...(rate ? { rate: toTokenRate(rate) } : {}),
       ...(limit && concurrency === 0 ? { closed: toOrigin(limit.id, limit.value) } : {}),
       ...longestOf(holds),
+      ...(disabled ? { heldUntil: Number.POSITIVE_INFINITY, hold: { ...disabled, ...defined({ flow }) } } : {}),
     }
   }
 }

@@ -18,6 +18,8 @@ import { type ClaimLimits, type LimitRules, toClaimCosts, toClaimLimits } from '
 import type { Posting } from '../model/posting.ts'
 import { LIMIT_KINDS } from '../model/record.ts'
 import type { BoardRecords } from '../records/board-records.ts'
+import { FLOW_SETTINGS } from '../settings/record.ts'
+import { FlowRules, NO_FLOW_RULES } from '../settings/rules.ts'
 import { CompiledRules } from './compiled-rules.ts'
 import { HOLDS, LIMITS } from './record.ts'
 
@@ -39,6 +41,7 @@ export class LimitBook {
   readonly #users = new Set<LimitBookUser>()
   #revision: number | undefined
   #rules = new CompiledRules()
+  #flowRules = NO_FLOW_RULES
   #opening: Promise<void> | undefined
   #watches: readonly AsyncDisposable[] = []
   #reading: Promise<void> | undefined
@@ -51,6 +54,11 @@ export class LimitBook {
 
   get rules(): CompiledRules {
     return this.#rules
+  }
+
+  /** The settings of flows, which have the revision of {@link rules}. */
+  get flowRules(): FlowRules {
+    return this.#flowRules
   }
 
   /** Whether the board has limits; known once the board is open. Other programs that claim jobs of a shared board would take no slots. */
@@ -167,19 +175,28 @@ export class LimitBook {
     const { backend, onRules } = this.#options
     const revision = await backend.limits.revision()
     if (revision === this.#revision) return
-    const rules = revision > 0 ? await this.#readRules() : this.#rules
+    const found = revision > 0 ? await this.#readRules() : undefined
     // All users have closed meanwhile, and nothing is watched. With a revision, the next `open` would take the limits as watched.
     if (this.#users.size === 0) return
-    this.#rules = rules
     this.#revision = revision
-    if (revision > 0) onRules(this.#rules)
+    // The revision is 0 where nothing was ever set: also on a board whose servers have lost their data.
+    if (!found && this.#rules.isEmpty && this.#flowRules.isEmpty) return
+    const { rules, flows } = found ?? { rules: new CompiledRules(), flows: NO_FLOW_RULES }
+    this.#rules = rules
+    this.#flowRules = flows
+    onRules(rules)
   }
 
-  async #readRules(): Promise<CompiledRules> {
+  async #readRules(): Promise<{ readonly rules: CompiledRules; readonly flows: FlowRules }> {
     const { records, onError } = this.#options
-    const [limits, holds] = await Promise.all([records.of(LIMITS).list(), records.of(HOLDS).list()])
-    for (const record of [...limits, ...holds]) if ('error' in record) onError(record.error)
-    return new CompiledRules(limits, holds)
+    const [limits, holds, settings] = await Promise.all([
+      records.of(LIMITS).list(),
+      records.of(HOLDS).list(),
+      records.of(FLOW_SETTINGS).list(),
+    ])
+    for (const record of [...limits, ...holds, ...settings]) if ('error' in record) onError(record.error)
+    const flows = new FlowRules(settings)
+    return { rules: new CompiledRules(limits, holds, flows), flows }
   }
 }
 

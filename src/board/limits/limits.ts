@@ -9,16 +9,11 @@ import { assertOptions, defined } from '../../core/options.ts'
 import { type Duration, toMilliseconds } from '../../core/time.ts'
 import { isLimitOf, isSameRate, limitCostProblem, limitKeyProblem, type TokenRequest } from '../model/limits.ts'
 import type { BoardRecords } from '../records/board-records.ts'
+import { changeRecord } from '../records/change-record.ts'
+import { type DeclarationReport, toDeclaredMark, writeDeclared } from '../records/declared-records.ts'
 import type { RecordStore } from '../records/record-store.ts'
-import { changeRecord } from './change-record.ts'
 import { CompiledRules } from './compiled-rules.ts'
-import {
-  type DeclaredLimits,
-  type DeclareLimitsReport,
-  toDeclaredMark,
-  toWantedLimits,
-  writeDeclaredLimits,
-} from './declare.ts'
+import { type DeclaredLimits, digestOfLimit, toWantedLimits } from './declare.ts'
 import { LimitReader, type LimitReaderHost } from './limit-reader.ts'
 import { type LimitView, type LimitViewOptions, toHeld } from './limit-view.ts'
 import { HOLDS, type HoldRecord, LIMITS, type LimitRecord } from './record.ts'
@@ -136,12 +131,13 @@ export class Limits {
    *
    * @throws InvalidArgument for an invalid key or limit: then none is set
    */
-  async declare({ declare, owner, prune }: Required<DeclaredLimits>): Promise<DeclareLimitsReport> {
-    const wanted = toWantedLimits(declare)
+  async declare({ declare, owner, prune }: Required<DeclaredLimits>): Promise<DeclarationReport> {
+    const settings = toWantedLimits(declare)
     await this.#prepare()
     const by = { by: this.#host.who, at: this.#host.now() }
-    const applyRates = (key: string) => this.#applyRates(key)
-    return writeDeclaredLimits(wanted, { owner, prune, by, store: this.#limits, applyRates })
+    const wanted = settings.map((each) => ({ ...each, value: { ...each.value, ...by } }))
+    const onChanged = (key: string) => this.#applyRates(key)
+    return writeDeclared(wanted, { owner, prune, store: this.#limits, digestOf: digestOfLimit, onChanged })
   }
 
   /** Removes the limit and the hold of a key or pattern. @throws NotFound if there is neither */

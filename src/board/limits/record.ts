@@ -2,6 +2,7 @@
 import { InvalidPosting } from '../../core/errors.ts'
 import type { TokenRate } from '../model/limits.ts'
 import { count, exactly, fieldsOf, optional, type Parser, parseStored, text, time, where } from '../model/stored.ts'
+import type { DeclarationMark } from '../records/declared-records.ts'
 import type { RecordKind } from '../records/record-store.ts'
 
 /** The longest period of a rate, and the longest time between two of its starts: a century. */
@@ -18,11 +19,8 @@ export interface LimitRecord {
   /** The owner name of the board that has set it, and when, in milliseconds since 1970. */
   readonly by: string
   readonly at: number
-  /**
-   * The mark of a declaration; absent if no program declares the limit. The digest is of the declared settings: the
-   * settings of the record differ from these after a change at run time.
-   */
-  readonly declared?: { readonly owner: string; readonly version: number; readonly digest: string }
+  /** The mark of a declaration; absent if no program declares the limit. */
+  readonly declared?: DeclarationMark
 }
 
 /** A hold: no job of the key starts until the hold is removed or its time is over. */

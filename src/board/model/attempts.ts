@@ -76,12 +76,17 @@ const OUTAGE_REASON = 'its owner lost the claim and lives'
 /** The list that all jobs without attempts share. */
 const NO_ATTEMPTS: readonly RecordedAttempt[] = Object.freeze([])
 
-/** Returns the posting as a claim writes it: with the next run and its attempt, and without its delay, which a death must not restart. */
+/**
+ * Returns the posting as a claim writes it: with the next run and its attempt, and without its delay, which a death must not restart.
+ *
+ * @param limit the number of failures that count, where settings of the flow replace that of the posting
+ */
 export function beginAttempt<P extends AttemptHistory & { readonly delay?: number }>(
   posting: P,
   attempt: { who: string; at: Date; incarnation?: string },
+  limit: Pick<AttemptHistory, 'maxAttempts'> = posting,
 ): Omit<P, 'delay'> {
-  const begun = { runs: posting.runs + 1, attempts: summarizeAttempts([...posting.attempts, attempt], posting) }
+  const begun = { runs: posting.runs + 1, attempts: summarizeAttempts([...posting.attempts, attempt], limit) }
   // A plain copy, because every claim makes one: a copy without a field costs several times as much.
   if (!('delay' in posting)) return { ...posting, ...begun }
   const { delay: _, ...rest } = posting

@@ -17,10 +17,11 @@ export function describeStop(
   { heldUntil = 0, hold, closed }: Pick<LimitRule, 'heldUntil' | 'hold' | 'closed'>,
   { isHeld }: { readonly isHeld: boolean },
 ): string {
-  if (isHeld && !hold) return `limit ${key} was set by a newer release, and cannot be read here`
-  const { id = key, by = 'somebody', reason } = (isHeld ? hold : closed) ?? {}
-  const name = id === key ? describeKey(key) : `${describeKey(key)} (${id})`
+  if (isHeld && !hold) return `what is set for ${key} was written by a newer release, and cannot be read here`
+  const { id = key, by = 'somebody', reason, flow } = (isHeld ? hold : closed) ?? {}
   const why = reason === undefined ? '' : `: ${oneLine(shortenText(reason))}`
+  if (flow !== undefined) return `flow ${flow}${id === flow ? '' : ` (${id})`} was disabled by ${by}${why}`
+  const name = id === key ? describeKey(key) : `${describeKey(key)} (${id})`
   if (!isHeld) return `${name} permits 0 jobs at once, as ${by} has set`
   if (heldUntil === Number.POSITIVE_INFINITY)
     return `${name} was ${isQueueKey(key) ? 'paused' : 'stopped'} by ${by}${why}`

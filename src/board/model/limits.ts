@@ -77,8 +77,10 @@ export interface ClaimLimits {
 
 /** Returns the key that every job of the flow has. */
 export function flowLimitKey(flow: string): string {
-  return `flow/${flow}`
+  return `${FLOW_PREFIX}${flow}`
 }
+
+const FLOW_PREFIX = 'flow/'
 
 /** Returns the keys of a job and their costs, the key of its flow first. A key that is named twice has the greater cost. */
 export function toLimitCosts(posting: {
@@ -90,6 +92,19 @@ export function toLimitCosts(posting: {
   const implicit = details.flow === undefined ? [] : [{ key: flowLimitKey(details.flow), cost: 1 }]
   if (!limits) return implicit
   return [...implicit.filter(({ key }) => !limits.some((named) => named.key === key)), ...limits]
+}
+
+/** Returns the key of a job of the flow that keeps no limits: only the setting `enabled` of the flow stops it. */
+export function flowSwitchKey(flow: string): string {
+  return `${SWITCH_PREFIX}${flow}`
+}
+
+const SWITCH_PREFIX = 'flow-enabled/'
+
+/** Returns the flow whose setting `enabled` stops the jobs of the key; undefined for the key of no flow. */
+export function toFlowOfKey(key: string): string | undefined {
+  for (const prefix of [FLOW_PREFIX, SWITCH_PREFIX]) if (key.startsWith(prefix)) return key.slice(prefix.length)
+  return undefined
 }
 
 /** Returns the key that every job of the queue has. */
@@ -109,11 +124,17 @@ export function isQueueKey(keyOrPattern: string): boolean {
   return keyOrPattern.startsWith(QUEUE_PREFIX)
 }
 
-/** Returns the keys by which a job is claimed, and their costs: its limits, and the key of its queue, which it keeps also with `none`. */
+/** Returns the keys by which a job is claimed, and their costs: its limits, and the keys of its queue and flow, which it keeps also with `none`. */
 export function toClaimCosts(
   posting: Parameters<typeof toLimitCosts>[0] & { readonly queue?: string },
 ): readonly LimitCost[] {
-  return [...toLimitCosts(posting), { key: queueLimitKey(queueOf(posting)), cost: 1 }]
+  const { flow } = posting.details
+  const isSwitched = posting.limits === 'none' && flow !== undefined
+  return [
+    ...toLimitCosts(posting),
+    ...(isSwitched ? [{ key: flowSwitchKey(flow), cost: 1 }] : []),
+    { key: queueLimitKey(queueOf(posting)), cost: 1 },
+  ]
 }
 
 /** Returns whether tokens come back as fast at both rates, and as many can be missing. */
@@ -256,6 +277,8 @@ export interface LimitOrigin {
   /** Milliseconds since 1970. */
   readonly at: number
   readonly reason?: string
+  /** The flow that a setting disables; absent for limits and holds. */
+  readonly flow?: string
 }
 
 /** The limit of a key as it is set now. */

@@ -103,6 +103,8 @@ export interface Posting {
   readonly maxAttempts: number
   /** The back-off after failed runs; absent for the default. */
   readonly backOff?: StoredBackOff
+  /** The options that the caller of `post` has given, among those that settings of the flow replace later; absent for none. */
+  readonly explicit?: readonly string[]
   readonly format: number
   /** The number of the newest run, which is the number of claims of the job. It is never reset. */
   readonly runs: number
@@ -234,6 +236,7 @@ export function makePosting(
     readonly name: string
     readonly postedBy?: string
     readonly trace?: TraceContext | undefined
+    readonly explicit?: readonly string[]
   },
   reservation?: Reservation,
 ): Posting {
@@ -267,6 +270,7 @@ export function makePosting(
   if (onOwnerLost !== undefined) Object.assign(posting, toOnOwnerLost(onOwnerLost))
   posting.maxAttempts = maxAttempts
   if (backOff !== undefined) posting.backOff = makeBackOff(backOff)
+  if (request.explicit !== undefined && request.explicit.length > 0) posting.explicit = request.explicit
   posting.format = toFormat(posting)
   posting.runs = 0
   posting.attempts = []
@@ -503,6 +507,7 @@ export function checkPosting(record: Partial<Record<keyof Posting | 'size', unkn
     after,
     traceparent,
     tracestate,
+    explicit,
     ...rest
   } = record
   // An own field of this name would become the prototype below, and its contents would not be checked.
@@ -565,10 +570,13 @@ export function checkPosting(record: Partial<Record<keyof Posting | 'size', unkn
   )
   // What is invalid is left out: it must not make a job unreadable.
   const trace = traceparent === undefined ? undefined : parseTraceContext({ traceparent, tracestate })
-  if (!trace && !logbook && !wanted && !kept && !pauses && !dependencies && inQueue === undefined) return posting
+  const given = Array.isArray(explicit) ? explicit.filter((key) => typeof key === 'string') : undefined
+  if (!trace && !given && !logbook && !wanted && !kept && !pauses && !dependencies && inQueue === undefined)
+    return posting
   return Object.assign(
     posting,
     trace,
+    given && { explicit: given },
     inQueue !== undefined && { queue: inQueue },
     logbook && { book: logbook },
     wanted && { resources: wanted },

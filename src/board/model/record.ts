@@ -22,8 +22,8 @@ export interface RecordName {
   readonly id: string
 }
 
-/** The kinds of the records by which claims are limited: a change of one gives the board another revision of its limits. */
-export const LIMIT_KINDS = ['limit', 'limit-hold'] as const
+/** The kinds of the records by which claims are decided: a change of one gives the board another revision of its limits. */
+export const LIMIT_KINDS = ['limit', 'limit-hold', 'flow-setting'] as const
 
 /** Returns whether the changes include one of {@link LIMIT_KINDS}. */
 export function changesLimits(changes: readonly RecordName[]): boolean {

@@ -115,5 +115,10 @@ async function pruneSchedule(
 }
 
 function toDigest(definition: ScheduleDefinition & { readonly enabled?: false }): string {
-  return createHash('sha256').update(encodePlain(definition, 'msgpack')).digest('hex').slice(0, 32)
+  // Earlier releases did not store which options were given: without this, each upgrade would undo what was edited at run time.
+  const { explicit: _, ...job } = definition.job
+  return createHash('sha256')
+    .update(encodePlain({ ...definition, job }, 'msgpack'))
+    .digest('hex')
+    .slice(0, 32)
 }

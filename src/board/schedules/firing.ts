@@ -13,6 +13,7 @@ import { InvalidArgument, JobFailure, UnsupportedCapability } from '../../core/e
 import { describeError } from '../../core/failure.ts'
 import { followsCompletion } from '../../schedule/internal.ts'
 import type { BoardRecord, RecordStore } from '../records/record-store.ts'
+import type { FlowRules } from '../settings/rules.ts'
 import { type Decision, decide, isLate, limitDue, type SkippedTimes, skipDue } from './decide.ts'
 import type { Overlap } from './policies.ts'
 import { type Firing, isOver, type ScheduleCounts, type ScheduleRecord, withRecent } from './record.ts'
@@ -30,6 +31,8 @@ export interface Fired {
 export interface FiringOptions {
   readonly store: RecordStore<ScheduleRecord>
   readonly rules: RuleCache
+  /** Returns the settings of flows. @throws NotConnected */
+  readonly flowRules: () => Promise<FlowRules>
   /** Returns the time of the board's clock. */
   readonly now: () => number
   /** The turns of this firing among others: rules take time to compute. */
@@ -122,9 +125,10 @@ async function write(
 ): Promise<Fired | 'key taken' | undefined> {
   const { id, revision, value } = record
   const missed = decision.skipped.find(({ reason }) => reason === 'missed')?.count ?? 0
+  const settings = await options.flowRules()
   try {
     const posts = decision.due.map((nominal, index) =>
-      toScheduledPost(id, value, { nominal, now, why: 'time', key, missed: index === 0 ? missed : 0 }),
+      toScheduledPost(id, value, { nominal, now, why: 'time', key, missed: index === 0 ? missed : 0, settings }),
     )
     const posted = decision.due.map((nominal, index) => {
       return { nominal, uuid: posts[index]?.posting.uuid ?? '', lateMs: Math.max(0, now - nominal) }

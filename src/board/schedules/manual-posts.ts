@@ -36,7 +36,7 @@ export interface BackfillOptions {
 }
 
 interface PostSource {
-  readonly host: Pick<ScheduleHost, 'now'>
+  readonly host: Pick<ScheduleHost, 'now' | 'flowRules'>
   readonly editor: ScheduleEditor
 }
 
@@ -48,6 +48,7 @@ export async function resumeSchedule(
 ): Promise<Resumed> {
   if (catchUp !== 'none' && catchUp !== 'latest')
     throw new InvalidArgument(`resume: catchUp must be 'none' or 'latest', got ${JSON.stringify(catchUp)}`)
+  const settings = await host.flowRules()
   let passed = 0
   let posted: string | undefined
   const outcome = await editor.changeWithKey(id, async (record, key) => {
@@ -67,7 +68,7 @@ export async function resumeSchedule(
     const counts = countSkipped(value.counts, [skipped])
     if (newest === undefined) return { value: { ...resumed, counts, ...(next ? { next } : {}) } }
     await editor.cancelPrevious(record)
-    const post = toScheduledPost(id, value, { nominal: newest, now, why: 'time', key, missed: passed - 1 })
+    const post = toScheduledPost(id, value, { nominal: newest, now, why: 'time', key, missed: passed - 1, settings })
     posted = post.posting.uuid
     const firing: Firing = { nominal: newest, at: now, why: 'time', uuid: posted }
     const late = counts.late + (isLate(newest, { now, policies: value.policies }) ? 1 : 0)
@@ -88,13 +89,22 @@ export async function triggerSchedule(
   { store }: { readonly store?: object },
   { host, editor }: PostSource,
 ): Promise<string> {
+  const settings = await host.flowRules()
   let uuid = ''
   const outcome = await editor.changeWithKey(id, async (record, key) => {
     const { value } = record
     const now = host.now()
     await editor.cancelPrevious(record)
     const salt = String(value.counts.manual)
-    const post = toScheduledPost(id, value, { nominal: now, now, why: 'manual', key, salt, ...defined({ store }) })
+    const post = toScheduledPost(id, value, {
+      nominal: now,
+      now,
+      why: 'manual',
+      key,
+      salt,
+      settings,
+      ...defined({ store }),
+    })
     uuid = post.posting.uuid
     const firing: Firing = { nominal: now, at: now, why: 'manual', uuid }
     const counts = { ...value.counts, manual: value.counts.manual + 1 }
@@ -117,6 +127,7 @@ export async function backfillSchedule(
   if (followsCompletion(value.spec))
     throw new InvalidArgument(`schedule ${id} has no times of its own: each follows the end of a job`)
   const times = await timesBetween(id, value, { ...options, now: host.now() })
+  const settings = await host.flowRules()
   const uuids: string[] = []
   const most = postsPerWrite(value)
   for (let first = 0; first < times.length; first += most) {
@@ -125,7 +136,9 @@ export async function backfillSchedule(
     await editor.change(id, (record) => {
       const now = host.now()
       const salt = String(record.value.counts.backfilled)
-      posts = chunk.map((nominal) => toScheduledPost(id, record.value, { nominal, now, why: 'backfill', salt }))
+      posts = chunk.map((nominal) =>
+        toScheduledPost(id, record.value, { nominal, now, why: 'backfill', salt, settings }),
+      )
       const firings = posts.map(({ posting }, index): Firing => {
         return { nominal: chunk[index] ?? now, at: now, why: 'backfill', uuid: posting.uuid }
       })

@@ -32,7 +32,10 @@ export type SkipReason = 'missed' | 'overlap' | 'paused' | 'refused'
 
 /** The template for the jobs of a schedule. */
 export type JobTemplate = Pick<Posting, 'name' | 'details' | 'priority' | 'maxAttempts'> &
-  Pick<Partial<Posting>, 'queue' | 'resources' | 'limits' | 'expiresAfter' | 'deadline' | 'onOwnerLost' | 'backOff'>
+  Pick<
+    Partial<Posting>,
+    'queue' | 'resources' | 'limits' | 'expiresAfter' | 'deadline' | 'onOwnerLost' | 'backOff' | 'explicit'
+  >
 
 /** The outcome at one time, or at several times in a row that were skipped for one reason. */
 export interface Firing {

@@ -1,6 +1,7 @@
 /** The interface by which schedules use their board. */
 import type { AlarmClock } from '../../core/time.ts'
 import type { BoardRecords } from '../records/board-records.ts'
+import type { FlowRules } from '../settings/rules.ts'
 
 export interface ScheduleHost {
   /** The URI without a password, for messages. */
@@ -10,6 +11,8 @@ export interface ScheduleHost {
   /** Whether other programs claim jobs here, too: they know no keys, resources and expiry. Known once the board is open. */
   readonly shared: boolean
   readonly records: BoardRecords
+  /** Returns the settings of flows, which the jobs of schedules have. @throws NotConnected */
+  flowRules(): Promise<FlowRules>
   readonly clock: AlarmClock
   /** Returns the time of the board's clock, in milliseconds since 1970. */
   now(): number

@@ -5,6 +5,7 @@ import { type AnyFlow, checkStore, type Flow, missingInputs } from '../../flow/i
 import { type ScheduleSpec, toOccurrences, toStoredSpec } from '../../schedule/internal.ts'
 import { withFlowPosting } from '../model/declared.ts'
 import { makePosting, type PostOptions } from '../model/posting.ts'
+import { givenKeys } from '../settings/rules.ts'
 import { type SchedulePolicyOptions, toPolicies } from './policies.ts'
 import type { JobTemplate, ScheduleRecord } from './record.ts'
 
@@ -168,9 +169,11 @@ async function toJobTemplate(
   const posting = makePosting({ ...post, name: post.name ?? work.flow, details })
   const { priority, queue, maxAttempts, name, resources, limits, expiresAfter, deadline, onOwnerLost, backOff } =
     posting
+  const explicit = givenKeys({ ...options.post })
   return {
     ...{ name, details: posting.details, priority, maxAttempts },
     ...defined({ queue, resources, limits, expiresAfter, deadline, onOwnerLost, backOff }),
+    ...(explicit.length > 0 ? { explicit } : {}),
   }
 }
 

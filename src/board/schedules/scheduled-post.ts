@@ -5,6 +5,7 @@ import type { ScheduledRun } from '../../flow/index.ts'
 import type { PostRequest } from '../contract/index.ts'
 import { checkPosting, type Details, toFormat } from '../model/posting.ts'
 import { isCount, isDuration } from '../model/stored.ts'
+import type { FlowRules } from '../settings/rules.ts'
 import type { ScheduleRecord } from './record.ts'
 
 /** The namespace of the uuids of scheduled jobs. */
@@ -49,6 +50,8 @@ export function toScheduledRun({ schedule }: Details): ScheduledRun | undefined 
 }
 
 export interface ScheduledPost {
+  /** The settings of flows. */
+  readonly settings: FlowRules
   readonly nominal: number
   readonly now: number
   readonly why: 'time' | 'manual' | 'backfill'
@@ -104,7 +107,7 @@ export function toScheduledPost(id: string, record: ScheduleRecord, post: Schedu
     ...(why === 'backfill' ? { backfill: true as const } : {}),
     ...(tenant === undefined ? {} : { tenant }),
   }
-  const { resources, ...template } = job
+  const { resources, ...template } = post.settings.withPosted(job)
   const posting = {
     ...template,
     details: { ...job.details, store: { ...job.details.store, ...post.store }, schedule },

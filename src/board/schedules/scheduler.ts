@@ -267,6 +267,7 @@ export class Scheduler implements AsyncDisposable {
     }
     const fired = await fire(record, {
       ...{ store: host.records.of(SCHEDULES), rules: this.#rules, turns: this.#turns, now: () => host.now() },
+      flowRules: () => host.flowRules(),
       cancel: (uuid, reason) => host.cancelJob(uuid, reason),
     })
     this.#reported.delete(id)

@@ -1,12 +1,13 @@
 /** Parses the boards of a conductor from the options `board` and `boards`. */
 import type {
+  DeclaredFlowSettings,
   DeclaredLimits,
   DeclaredSchedule,
   DeclaredSchedules,
   JobBoard,
   OpenBoardOptions,
 } from '../../board/index.ts'
-import { boardId, toDeclaredLimits, toDeclaredSchedules } from '../../board/internal.ts'
+import { boardId, toDeclaredFlowSettings, toDeclaredLimits, toDeclaredSchedules } from '../../board/internal.ts'
 import { InvalidArgument } from '../../core/errors.ts'
 import { assertOptions, defined, type KnownOptions } from '../../core/options.ts'
 import { parseUri } from '../../core/uri.ts'
@@ -29,12 +30,14 @@ export interface ConductorBoard {
   readonly schedules?: readonly DeclaredSchedule[] | DeclaredSchedules
   /** The limits that the conductor sets on this board; the conductor's own by default. */
   readonly limits?: DeclaredLimits
+  /** The settings of flows that the conductor sets on this board; the conductor's own by default. */
+  readonly flowSettings?: DeclaredFlowSettings
   /** The options with which it is opened, where `board` is a URI. */
   readonly options?: Omit<OpenBoardOptions, 'who' | 'log' | 'signal'>
 }
 
 /** The options of a conductor that concern its boards. */
-export interface GivenBoards extends Pick<ConductorBoard, 'schedules' | 'limits'> {
+export interface GivenBoards extends Pick<ConductorBoard, 'schedules' | 'limits' | 'flowSettings'> {
   readonly board?: ConductorBoard['board']
   readonly boards?: readonly (ConductorBoard['board'] | ConductorBoard)[]
 }
@@ -45,6 +48,7 @@ export interface BoardEntry extends Pick<ConductorBoard, 'board' | 'weight' | 'p
   readonly uri: string
   readonly schedules: Required<DeclaredSchedules> | undefined
   readonly limits: Required<DeclaredLimits> | undefined
+  readonly flowSettings: Required<DeclaredFlowSettings> | undefined
 }
 
 const KNOWN: KnownOptions<ConductorBoard> = {
@@ -53,6 +57,7 @@ const KNOWN: KnownOptions<ConductorBoard> = {
   persistence: true,
   schedules: true,
   limits: true,
+  flowSettings: true,
   options: true,
 }
 
@@ -60,10 +65,10 @@ const BOARD_ADVICE = 'board must be a URI such as zookeeper://127.0.0.1:2181/dem
 const BOARDS_ADVICE = 'boards must be a list of URIs, open boards, or { board, weight }, of one at least'
 
 /** Returns the boards in their order. @throws InvalidArgument */
-export function toBoardEntries({ board, boards, schedules, limits }: GivenBoards): readonly BoardEntry[] {
+export function toBoardEntries({ board, boards, schedules, ...common }: GivenBoards): readonly BoardEntry[] {
   if (boards === undefined) {
     assertBoard(board, `a conductor: ${BOARD_ADVICE}`)
-    return [toEntry({ board, ...defined({ schedules, limits }) })]
+    return [toEntry({ board, ...defined({ schedules, ...common }) })]
   }
   if (board !== undefined)
     throw new InvalidArgument('a conductor: give board, or boards for several, and not both of them')
@@ -71,7 +76,7 @@ export function toBoardEntries({ board, boards, schedules, limits }: GivenBoards
   const checked = boards.map((each: unknown, index) => checkBoard(each, `a conductor: boards[${index}]`))
   // Schedules that are put on several boards would post each job once on each of them.
   const entries = checked.map((each, index) =>
-    toEntry({ ...defined({ schedules: index === 0 ? schedules : undefined, limits }), ...each }),
+    toEntry({ ...defined({ schedules: index === 0 ? schedules : undefined, ...common }), ...each }),
   )
   assertDistinct(entries)
   return entries
@@ -106,12 +111,13 @@ function checkBoard(value: unknown, what: string): ConductorBoard {
   return entry
 }
 
-function toEntry({ board, weight, persistence, schedules, limits, options }: ConductorBoard): BoardEntry {
+function toEntry({ board, weight, persistence, schedules, limits, flowSettings, options }: ConductorBoard): BoardEntry {
   return {
     board,
     uri: typeof board === 'string' ? parseUri(board, 'board').printable : board.uri,
     schedules: schedules && toDeclaredSchedules(schedules),
     limits: limits && toDeclaredLimits(limits),
+    flowSettings: flowSettings && toDeclaredFlowSettings(flowSettings),
     ...defined({ weight, persistence, options }),
   }
 }

@@ -3,7 +3,7 @@
  * and reports the result; other modules decide and settle.
  */
 import type { Claim, Job, Limits } from '../../board/index.ts'
-import { missingDeclarations, toBatchRun, toDeclared, toScheduledRun } from '../../board/internal.ts'
+import { type FlowRules, missingDeclarations, toBatchRun, toDeclared, toScheduledRun } from '../../board/internal.ts'
 import { abortAfter, followSignals, openOrAbort, rejectOnAbort } from '../../core/async/abort.ts'
 import { AbortFlag, type Stoppable } from '../../core/async/abort-flag.ts'
 import type { HeldBackWrite } from '../../core/async/held-back-write.ts'
@@ -50,6 +50,8 @@ export interface JobRunContext {
   readonly persistence: Persistence
   /** The limits of the board, whose tokens tasks take. */
   readonly limits: Pick<Limits, 'take' | 'isSupported'>
+  /** Returns the settings of flows on the board. */
+  readonly flowRules: () => FlowRules
   /** Reads how jobs ended after which others are run. */
   readonly readEnds: EndReader
   /** Makes the object that tasks find as `ctx.services`. */
@@ -160,7 +162,7 @@ interface LogRequest {
 function toAcquireRequest({ job, run }: Claim, { flow, context, holdBack }: LogRequest): AcquireRequest {
   const { boardId, services } = context
   return {
-    book: toBookRequest(job.book, { boardId, flow }),
+    book: toBookRequest(job.book, { boardId, flow: withKept(flow, context.flowRules()) }),
     flow: { uuid: job.uuid, name: flow.name, version: flow.version },
     run,
     claim: newUuid(),
@@ -168,6 +170,17 @@ function toAcquireRequest({ job, run }: Claim, { flow, context, holdBack }: LogR
     // Services may take long to be made, and meanwhile the logbook shows that the flow is pending.
     beginsAtOnce: services.forRun === undefined,
     holdBack,
+  }
+}
+
+/** Returns what is kept of jobs of the flow: settings on the board replace what its code says. */
+function withKept(
+  { name, keepLogbooks, keepResults }: AnyFlow,
+  rules: FlowRules,
+): Pick<AnyFlow, 'keepLogbooks' | 'keepResults'> {
+  return {
+    keepLogbooks: rules.valueOf(name, 'keepLogbooks') ?? keepLogbooks,
+    keepResults: rules.valueOf(name, 'keepResults') ?? keepResults,
   }
 }
 
@@ -212,7 +225,10 @@ interface RunSignals extends Disposable {
 }
 
 /** Follows the signals of a run until the result is disposed. */
-function followRunSignals({ stops, job, run }: Claim, { context, faultStop }: OwnRunOptions): RunSignals {
+function followRunSignals(
+  { stops, job, run, postingWithSettings }: Claim,
+  { context, faultStop }: OwnRunOptions,
+): RunSignals {
   const { leave, tasks, clock, defaultDeadline, onStopIgnored } = context
   const stop = followSignals([stops.lost, faultStop, leave])
   // A deadline is enforced even if a task ignores its signal: the job is given back as failed, and the engine writes no more.
@@ -220,7 +236,7 @@ function followRunSignals({ stops, job, run }: Claim, { context, faultStop }: Ow
   const running = () => tasks.executing(job.uuid)
   const held: Disposable[] = [stop, watch(stops.cancelled, { running })]
   let cancel: Stoppable = stops.cancelled
-  const deadline = job.deadline ?? defaultDeadline
+  const deadline = postingWithSettings.deadline ?? defaultDeadline
   if (deadline !== undefined) {
     const limit = new AbortFlag()
     const late = (time: string) => new Timeout(`${job}: not done within ${time}`)
@@ -314,7 +330,10 @@ async function runWithSignals(
     const stopReason = cancel.aborted ? [failureOf(cancel.reason)] : []
     const why = failures.length > 0 ? failures : stopReason
     const place = { book: job.book.uuid, flow: job.uuid }
-    const kept = state === 'SUCCESS' ? toKeptResults(what.flow, { results, place, persistence }) : undefined
+    const kept =
+      state === 'SUCCESS'
+        ? toKeptResults(withKept(what.flow, context.flowRules()), { results, place, persistence })
+        : undefined
     const putOff = state === 'SUSPENDED' ? longestOf(refused) : undefined
     return {
       ...endedRun({

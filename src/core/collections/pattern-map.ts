@@ -24,7 +24,12 @@ export class PatternMap<T> {
   }
 
   some(test: (setting: T) => boolean): boolean {
-    return [...this.#exact.values(), ...this.#patterns.values()].some(test)
+    return this.values().some(test)
+  }
+
+  /** Returns all settings, in no certain order. */
+  values(): readonly T[] {
+    return [...this.#exact.values(), ...this.#patterns.values()]
   }
 
   find(key: string): T | undefined {

@@ -213,7 +213,7 @@ class JobCounter {
       return
     }
     const thing = reason.kind === 'limit' ? reason.key : reason.kind === 'resource' ? reason.resource : ''
-    const key = `${reason.kind}\0${reason.kind === 'flow' ? reason.flow : thing}`
+    const key = `${reason.kind}\0${reason.kind === 'flow' || reason.kind === 'disabled' ? reason.flow : thing}`
     const known = this.#reasons.get(key)
     if (!known) this.#reasons.set(key, { first: listed, jobs: 1 })
     else {

@@ -6,7 +6,7 @@ import { cancellation, failure, scan, time } from './common.ts'
 export const JOB_STATES = ['WAITING', 'DELAYED', 'RUNNING', 'TRASHED', 'DONE'] as const
 
 export const waitingFor = z.object({
-  kind: z.enum(['pause', 'delay', 'job', 'resource', 'limit', 'flow', 'suspect', 'refusal']),
+  kind: z.enum(['pause', 'delay', 'job', 'resource', 'limit', 'flow', 'disabled', 'suspect', 'refusal']),
   /** The reason for people. */
   text: z.string(),
   until: time.optional(),

@@ -6,6 +6,7 @@ import type { BoardRecord, RecordStore } from '../../../src/board/records/record
 import { type FiringOptions, fire } from '../../../src/board/schedules/firing.ts'
 import { SCHEDULES, type ScheduleRecord } from '../../../src/board/schedules/record.ts'
 import { RuleCache } from '../../../src/board/schedules/rule-cache.ts'
+import { FlowRules } from '../../../src/board/settings/rules.ts'
 import { NotFound } from '../../../src/core/errors.ts'
 
 class Died extends Error {}
@@ -36,6 +37,7 @@ async function setup(overlap: Overlap, options: ScheduleOptions = {}) {
     const options: FiringOptions = {
       rules: new RuleCache(),
       now: () => now,
+      flowRules: async () => new FlowRules(),
       store: {
         write: async (...request: Parameters<RecordStore<ScheduleRecord>['write']>) => {
           dieAt('before the write')

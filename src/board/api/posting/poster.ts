@@ -1,5 +1,6 @@
 /** Posts jobs: it makes the posting, and finds the existing job where a key is taken. */
 import { Duplicate, InvalidArgument, InvalidPosting, InvalidState, MissingDependencies } from '../../../core/errors.ts'
+import { defined } from '../../../core/options.ts'
 import { attempt } from '../../../core/result.ts'
 import type { TraceContext } from '../../../core/tracing.ts'
 import { type AnyFlow, checkStore, missingInputs } from '../../../flow/index.ts'
@@ -12,7 +13,16 @@ import type { Dependency } from '../../model/dependencies.ts'
 import { type JobEntry, newEntry } from '../../model/entry.ts'
 import { toOnTakenKey } from '../../model/key.ts'
 import { parsePostBatch } from '../../model/post-batch.ts'
-import { makePosting, type Posting, type PostOptions, type Reservation, type SqlClient } from '../../model/posting.ts'
+import {
+  makePosting,
+  type Posting,
+  type PostOptions,
+  type Reservation,
+  type SqlClient,
+  toFormat,
+} from '../../model/posting.ts'
+import type { PostSettings } from '../../settings/post-settings.ts'
+import { givenClaimKeys, givenKeys } from '../../settings/rules.ts'
 import type { LiveView } from '../../view/live-view.ts'
 import type { DependencyResolver } from '../dependency-resolver.ts'
 import type { Lookup } from '../lookup.ts'
@@ -51,6 +61,7 @@ export class Poster {
   readonly #heldMember: (batch: string) => string | undefined
   readonly #signal: AbortSignal
   readonly #recorder: PostRecorder | undefined
+  readonly #settings: PostSettings
 
   /** @param options.keyTaken is called with the job that has the key, when a post creates nothing because of it */
   constructor(options: {
@@ -68,7 +79,9 @@ export class Poster {
     signal: AbortSignal
     /** Records the posts; undefined without telemetry. */
     recorder: PostRecorder | undefined
+    settings: PostSettings
   }) {
+    this.#settings = options.settings
     this.#recorder = options.recorder
     this.#who = options.who
     this.#signal = options.signal
@@ -127,7 +140,16 @@ export class Poster {
 
   /** Posts a job whose store fits the schema of its flow. */
   #postStore(flow: AnyFlow | string, store: object, options: PostOptions, context: PostContext): Promise<PostedJob> {
-    const checked = this.#toCheckedPost(flow, store, options, context)
+    const made = this.#toCheckedPost(flow, store, options, context)
+    const waits = this.#settings.whenKnown()
+    if (waits === undefined) return this.#postMade(made, options, context)
+    // The posting has a copy of the store by now: the caller may change it.
+    const copy = { ...options }
+    return waits.then(() => this.#postMade(made, copy, context))
+  }
+
+  #postMade(made: CheckedPost, options: PostOptions, context: PostContext): Promise<PostedJob> {
+    const checked = this.#withSettings(made, options)
     const { posting, onApplied } = checked
     if (onApplied === 'replace' && (context.reservation || options.client)) {
       const what = context.reservation ? 'postAndClaim' : 'post with client'
@@ -264,8 +286,11 @@ export class Poster {
     context: PostContext,
   ): Promise<CheckedPost> {
     assertFlow(flow)
-    if (typeof flow === 'string' || !flow.schema) return this.#toCheckedPost(flow, store, options, context)
-    return this.#toCheckedPost(flow, store, options, { ...context, checked: await checkPayload(flow, store) })
+    const isPlain = typeof flow === 'string' || !flow.schema
+    const whole = isPlain ? context : { ...context, checked: await checkPayload(flow, store) }
+    const made = this.#toCheckedPost(flow, store, options, whole)
+    await this.#settings.whenKnown()
+    return this.#withSettings(made, options)
   }
 
   /** @throws as {@link toPosting} */
@@ -277,9 +302,21 @@ export class Poster {
   ): CheckedPost {
     const fields = toNameAndDetails(flow, store, options)
     const merged = typeof flow === 'string' ? options : withFlowPosting(flow, checked, options)
-    const posting = makePosting({ ...merged, ...fields, postedBy: this.#who, trace }, reservation)
+    const explicit = this.#backend.shared ? undefined : givenClaimKeys(options)
+    const posting = makePosting(
+      { ...merged, ...fields, postedBy: this.#who, trace, ...defined({ explicit }) },
+      reservation,
+    )
     assertSupported(this.#backend, posting)
     return { posting, onApplied: toOnTakenKey(merged.key) }
+  }
+
+  /** Returns the post with the settings of its flow. */
+  #withSettings(made: CheckedPost, given: PostOptions): CheckedPost {
+    const { rules } = this.#settings
+    if (rules.isEmpty) return made
+    const posting = rules.withPosted(made.posting, givenKeys(given))
+    return posting === made.posting ? made : { ...made, posting: { ...posting, format: toFormat(posting) } }
   }
 
   /**

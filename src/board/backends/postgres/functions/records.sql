@@ -1,6 +1,6 @@
 -- Function that changes records, and posts jobs in the same transaction.
 --
--- Rows of records are locked before the rows of jobs, in the order of kind and digest. Before them, a change of a limit locks the table of
+-- Rows of records are locked before the rows of jobs, in the order of kind and digest. Before them, a change of a limit, or of a setting of flows, locks the table of
 -- boards, which claims share: claims that are under way end first, and each later one finds another revision of the limits.
 
 -- Changes records and posts jobs: all or nothing.
@@ -30,7 +30,7 @@ DECLARE
   v_posted json;
   v_refused text;
 BEGIN
-  IF p_kinds && ARRAY['limit', 'limit-hold'] THEN LOCK TABLE :SCHEMA.boards IN EXCLUSIVE MODE; END IF;
+  IF p_kinds && ARRAY['limit', 'limit-hold', 'flow-setting'] THEN LOCK TABLE :SCHEMA.boards IN EXCLUSIVE MODE; END IF;
   PERFORM FROM :SCHEMA.records r
   WHERE r.board = p_board AND (r.kind, r.digest) IN (SELECT k, d FROM unnest(p_kinds, p_digests) AS a(k, d))
   ORDER BY r.kind, r.digest FOR UPDATE;
@@ -64,7 +64,7 @@ BEGIN
       END IF;
       v_revisions[v_at] := v_revision;
     END LOOP;
-    IF p_kinds && ARRAY['limit', 'limit-hold'] THEN
+    IF p_kinds && ARRAY['limit', 'limit-hold', 'flow-setting'] THEN
       UPDATE :SCHEMA.boards SET limits = limits + 1 WHERE id = p_board;
     END IF;
     IF p_bodies IS NOT NULL THEN

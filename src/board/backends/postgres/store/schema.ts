@@ -84,6 +84,7 @@ export function boardMigrations(schema: string): Migrations {
       FUNCTIONS_MOVED,
       fill('../migrations/15-queues.sql'),
       fill('../migrations/16-queues-of-changes.sql'),
+      FUNCTIONS_MOVED,
       functions,
     ],
     lastMandatory: LAST_MANDATORY_STEP,

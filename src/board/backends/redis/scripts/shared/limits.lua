@@ -23,7 +23,7 @@ end
 -- Notes that the records with these names were changed.
 function limitsChanged(names)
   for _, name in ipairs(names) do
-    if string.match(name, '^limit/') or string.match(name, '^limit%-hold/') then
+    if string.match(name, '^limit/') or string.match(name, '^limit%-hold/') or string.match(name, '^flow%-setting/') then
       limitsRevision = currentLimitsRevision() + 1
       put(BOARD, 'limits', whole(limitsRevision))
       return

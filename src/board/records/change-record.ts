@@ -1,8 +1,8 @@
-/** Changes a record of limits by compare-and-set. */
+/** Changes a record by compare-and-set. */
 import { Conflict } from '../../core/errors.ts'
-import type { ReadRecord, RecordStore } from '../records/record-store.ts'
+import type { ReadRecord, RecordStore } from './record-store.ts'
 
-/** The maximum number of attempts of a change, when other processes change the same limit at the same time. */
+/** The maximum number of attempts of a change, when other processes change the same record at the same time. */
 const MAX_ATTEMPTS = 20
 
 /**
@@ -24,6 +24,6 @@ export async function changeRecord<T extends object>(
     if (written.done) return found !== undefined
   }
   throw new Conflict(
-    `limit ${id} was not changed: other processes changed it during all ${MAX_ATTEMPTS} attempts; try again`,
+    `${store.kind.name} ${id} was not changed: other processes changed it during all ${MAX_ATTEMPTS} attempts; try again`,
   )
 }

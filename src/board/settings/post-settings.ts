@@ -1,0 +1,86 @@
+/**
+ * The settings of flows as this process knows them when it posts.
+ *
+ * | this process | knows a change |
+ * |---|---|
+ * | views the board, as all do that claim | at once: the limit book watches the records |
+ * | only posts | with the next post after 20 s, at the latest with a post that begins after 30 s |
+ *
+ * A process that only posts sends one small request in this time: it reads the revision of the limits, and the records only if it has changed.
+ */
+import { AccessDenied } from '../../core/errors.ts'
+import { monotonic } from '../../core/time.ts'
+import type { BackendLimits } from '../contract/index.ts'
+import type { BoardRecords } from '../records/board-records.ts'
+import { FLOW_SETTINGS } from './record.ts'
+import { FlowRules, NO_FLOW_RULES } from './rules.ts'
+
+/** The age after which the settings are read again beside the posts. */
+const REFRESH_AFTER_MS = 20_000
+/** The age after which a post waits until they are read. */
+const MAX_AGE_MS = 30_000
+
+export interface PostSettingsOptions {
+  readonly backend: { readonly limits: Pick<BackendLimits, 'revision'>; readonly shared: boolean }
+  readonly records: Pick<BoardRecords, 'of' | 'report'>
+  /** Returns the settings that are watched; undefined while nothing is. */
+  readonly watched: () => FlowRules | undefined
+  /** Returns the time of a monotonic clock in milliseconds. */
+  readonly now?: () => number
+}
+
+export class PostSettings {
+  readonly #options: PostSettingsOptions
+  readonly #now: () => number
+  #rules = NO_FLOW_RULES
+  #revision = 0
+  #readAt = Number.NEGATIVE_INFINITY
+  #reading: Promise<void> | undefined
+
+  constructor(options: PostSettingsOptions) {
+    this.#options = options
+    this.#now = options.now ?? monotonic
+  }
+
+  /** The settings as they are known. A post calls {@link whenKnown} first. */
+  get rules(): FlowRules {
+    return this.#options.watched() ?? this.#rules
+  }
+
+  /** Returns a promise if a post has to wait until the settings are read; undefined if they are known. @throws NotConnected */
+  whenKnown(): Promise<void> | undefined {
+    const age = this.#now() - this.#readAt
+    if (age < REFRESH_AFTER_MS || this.#options.backend.shared || this.#options.watched()) return undefined
+    this.#reading ??= this.#read().finally(() => {
+      this.#reading = undefined
+    })
+    if (age >= MAX_AGE_MS) return this.#reading
+    // The next post tries again, and the post itself finds out whether the servers are away.
+    this.#reading.catch(() => undefined)
+    return undefined
+  }
+
+  /** Reads the settings again with the next post: this process has changed them. */
+  forget(): void {
+    this.#readAt = Number.NEGATIVE_INFINITY
+  }
+
+  async #read(): Promise<void> {
+    const { backend, records } = this.#options
+    // The settings are at least as new as the beginning of the read.
+    const begunAt = this.#now()
+    try {
+      const revision = await backend.limits.revision()
+      if (revision !== this.#revision) {
+        const found = await records.of(FLOW_SETTINGS).list()
+        for (const record of found) if ('error' in record) records.report(FLOW_SETTINGS.name, record)
+        this.#rules = new FlowRules(found)
+        this.#revision = revision
+      }
+    } catch (error) {
+      // A user who may only post posts without settings.
+      if (!(error instanceof AccessDenied)) throw error
+    }
+    this.#readAt = begunAt
+  }
+}

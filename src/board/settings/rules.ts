@@ -1,0 +1,183 @@
+/** The settings that apply to a flow, key by key: those of the flow itself, else of the longest pattern that sets the key. */
+import { PatternMap } from '../../core/collections/pattern-map.ts'
+import { InvalidPosting } from '../../core/errors.ts'
+import { defined } from '../../core/options.ts'
+import { HOLD_FLOW } from '../model/expiry.ts'
+import type { LimitOrigin } from '../model/limits.ts'
+import type { Posting, PostOptions } from '../model/posting.ts'
+import { DEFAULT_QUEUE } from '../model/queues.ts'
+import type { ReadRecord } from '../records/record-store.ts'
+import type { FlowSettingsRecord } from './record.ts'
+import type { FlowSettingKey, StoredSettings } from './settings.ts'
+
+/** The keys that are written into a posting, for servers and for the order of claims. */
+const POSTED_KEYS = ['priority', 'queue', 'delay', 'expiresAfter', 'onOwnerLost'] as const
+/** The keys that are looked up when a job is claimed or settled: a posting says which of them its caller has given. */
+const CLAIM_KEYS = ['maxAttempts', 'backOff', 'deadline', 'onOwnerLost', 'expiresAfter'] as const
+
+/** The key of a setting that a job's posting can have, too. */
+export type ExplicitKey = (typeof POSTED_KEYS)[number] | (typeof CLAIM_KEYS)[number]
+
+/** The setting of one key that applies to a flow. */
+export interface AppliedSetting {
+  readonly value: NonNullable<StoredSettings[FlowSettingKey]>
+  /** The flow or pattern in whose record it is. */
+  readonly from: string
+  /** Whether it replaces what callers say. */
+  readonly force: boolean
+}
+
+/** What applies to the jobs of one flow. */
+export interface FlowRule {
+  readonly applied: ReadonlyMap<FlowSettingKey, AppliedSetting>
+  /** Who has disabled the flow; undefined for a flow whose jobs are claimed. */
+  readonly disabled: LimitOrigin | undefined
+  /** The error of a record that cannot be read here: nothing is known of its settings, so no job of the flow is claimed. */
+  readonly unreadable: Error | undefined
+}
+
+const NO_RULE: FlowRule = { applied: new Map(), disabled: undefined, unreadable: undefined }
+/** The number of flows whose rules are cached: the names of flows in postings are any texts. */
+const MAX_CACHED_FLOWS = 10_000
+
+/** The settings of all flows as they are set now. */
+export class FlowRules {
+  readonly #records: PatternMap<ReadRecord<FlowSettingsRecord>>
+  readonly #cached = new Map<string, FlowRule>()
+
+  constructor(records: readonly ReadRecord<FlowSettingsRecord>[] = []) {
+    this.#records = new PatternMap(records, ({ id }) => id)
+  }
+
+  /** Whether nothing is set for any flow. */
+  get isEmpty(): boolean {
+    return this.#records.size === 0
+  }
+
+  /** Whether any flow is disabled. */
+  get disablesAny(): boolean {
+    return this.#records.some((record) => 'error' in record || record.value.settings.enabled === false)
+  }
+
+  /** Returns the values that all records have for a key. */
+  valuesOf<K extends FlowSettingKey>(key: K): readonly NonNullable<StoredSettings[K]>[] {
+    return this.#records.values().flatMap((record) => {
+      const value = 'error' in record ? undefined : record.value.settings[key]
+      return value === undefined ? [] : [value]
+    })
+  }
+
+  /** Returns what applies to a flow. Holds of resources have no settings: they are the caller's own. */
+  ruleOf(flow: string | undefined): FlowRule {
+    if (flow === undefined || flow === HOLD_FLOW || this.isEmpty) return NO_RULE
+    const known = this.#cached.get(flow)
+    if (known) return known
+    const rule = toRule(this.#records.findAll(flow))
+    if (this.#cached.size >= MAX_CACHED_FLOWS) this.#cached.clear()
+    this.#cached.set(flow, rule)
+    return rule
+  }
+
+  /** Returns the value of a setting that no caller gives. */
+  valueOf<K extends 'keepResults' | 'keepLogbooks' | 'removeTrashAfter'>(
+    flow: string | undefined,
+    key: K,
+  ): StoredSettings[K] {
+    // The record's parser has checked the type of each key.
+    return this.ruleOf(flow).applied.get(key)?.value as StoredSettings[K]
+  }
+
+  /**
+   * Returns a posting, or the template of a schedule's postings, as it is posted.
+   *
+   * @param given the options that the caller has given, which settings replace only with `force`
+   * @throws InvalidPosting if the job would expire before it could be claimed
+   */
+  withPosted<T extends Template>(template: T, given: readonly string[] = template.explicit ?? []): T {
+    const changes = this.#changes(template.details.flow, { keys: POSTED_KEYS, explicit: given })
+    if (!changes) return template
+    const { delay, expiresAfter, ...others } = changes
+    // A poster that claims its own job says by its life for how long the job is needed.
+    const times = template.reserved ? {} : defined({ delay, expiresAfter })
+    const posted = withChanges(template, { ...others, ...times })
+    // In a posting, an absent queue stands for the default one.
+    if (posted.queue === DEFAULT_QUEUE) delete posted.queue
+    if (posted.delay !== undefined && posted.expiresAfter !== undefined && posted.delay >= posted.expiresAfter)
+      throw new InvalidPosting(
+        `settings of flow ${template.details.flow}: the job would expire before it could be claimed: its delay is ${posted.delay} ms, ` +
+          `and it expires after ${posted.expiresAfter} ms`,
+      )
+    return posted
+  }
+
+  /** Returns the posting as it is treated at a claim or settlement. Returns the posting itself where no setting changes it. */
+  applyTo(posting: Posting): Posting {
+    const { details, explicit = [] } = posting
+    return withChanges(posting, this.#changes(details.flow, { keys: CLAIM_KEYS, explicit }))
+  }
+
+  /** Returns the settings of these keys that replace what callers have given, or not given; undefined if there are none. */
+  #changes(
+    flow: string | undefined,
+    { keys, explicit }: { readonly keys: readonly ExplicitKey[]; readonly explicit: readonly string[] },
+  ): StoredSettings | undefined {
+    const { applied } = this.ruleOf(flow)
+    if (applied.size === 0) return undefined
+    const changed = keys.flatMap((key) => {
+      const setting = applied.get(key)
+      return setting && (setting.force || !explicit.includes(key)) ? [[key, setting.value] as const] : []
+    })
+    return changed.length === 0 ? undefined : Object.fromEntries(changed)
+  }
+}
+
+/** The fields of a posting, or of a template of postings, on which settings depend. */
+type Template = Pick<Posting, 'details' | 'explicit' | 'reserved'> & {
+  onOwnerLost?: 'fail'
+  queue?: string
+  delay?: number
+  expiresAfter?: number
+}
+
+function withChanges<T extends Template>(template: T, changes: StoredSettings | undefined): T {
+  if (!changes) return template
+  const { onOwnerLost, ...others } = changes
+  const changed: T = { ...template, ...others }
+  // In a posting, an absent `onOwnerLost` stands for 'retry'.
+  if (onOwnerLost === 'fail') return { ...changed, onOwnerLost }
+  if (onOwnerLost === 'retry') delete changed.onOwnerLost
+  return changed
+}
+
+/** The rules of a board on which nothing is set. */
+export const NO_FLOW_RULES = new FlowRules()
+
+/** Returns which of the options that count at a claim the caller of a post has given; undefined for none, as with most posts. */
+export function givenClaimKeys(options: PostOptions): readonly ExplicitKey[] | undefined {
+  if (CLAIM_KEYS.every((key) => options[key] === undefined)) return undefined
+  return CLAIM_KEYS.filter((key) => options[key] !== undefined)
+}
+
+/** Returns which of the options the caller of a post has given. */
+export function givenKeys(options: PostOptions): readonly ExplicitKey[] {
+  const given = [...new Set([...POSTED_KEYS, ...CLAIM_KEYS])].filter((key) => options[key] !== undefined)
+  return options.size !== undefined && !given.includes('queue') ? [...given, 'queue'] : given
+}
+
+function toRule(records: readonly ReadRecord<FlowSettingsRecord>[]): FlowRule {
+  if (records.length === 0) return NO_RULE
+  const applied = new Map<FlowSettingKey, AppliedSetting>()
+  let disabled: LimitOrigin | undefined
+  for (const record of records) {
+    if ('error' in record) return { applied, disabled: undefined, unreadable: record.error }
+    const { id, value } = record
+    const { force = false, ...settings } = value.settings
+    for (const [key, setting] of Object.entries(settings) as [FlowSettingKey, AppliedSetting['value']][]) {
+      if (applied.has(key)) continue
+      applied.set(key, { value: setting, from: id, force })
+      if (key === 'enabled' && setting === false)
+        disabled = { id, by: value.by, at: value.at, ...defined({ reason: value.reason }) }
+    }
+  }
+  return { applied, disabled, unreadable: undefined }
+}
