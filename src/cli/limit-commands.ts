@@ -1,6 +1,7 @@
 /** Commands that let the jobs of a key start again, for people who copy them. */
 import type { LimitView } from '../board/index.ts'
 import { isQueueKey, toQueueOfKey } from '../board/internal.ts'
+import { exactDuration } from '../views/index.ts'
 import { shellWord } from './output/render/text.ts'
 
 /** Returns the command that ends the hold of a key. */
@@ -13,17 +14,9 @@ export function resumeCommand(key: string): string {
 export function openCommand({ key, rate, fair }: Pick<LimitView, 'key' | 'rate' | 'fair'>): string {
   const options = [
     '--concurrency 1',
-    ...(rate ? [`--rate ${rate.limit}/${toExactDuration(rate.perMs)}`] : []),
+    ...(rate ? [`--rate ${rate.limit}/${exactDuration(rate.perMs)}`] : []),
     ...(rate && rate.burst !== 1 ? [`--burst ${rate.burst}`] : []),
     ...(fair ? ['--fair'] : []),
   ]
   return `jobboard limits set ${shellWord(key)} ${options.join(' ')}`
-}
-
-const UNITS_MS = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1_000 } as const
-
-/** Returns a duration that is parsed as the same number: one for people is rounded. */
-function toExactDuration(ms: number): string {
-  const [unit, size] = Object.entries(UNITS_MS).find(([, each]) => ms % each === 0) ?? ['ms', 1]
-  return `${ms / size}${unit}`
 }

@@ -59,3 +59,9 @@ export function formatDuration(milliseconds: number): string {
   const rest = Math.floor((milliseconds % size) / part)
   return `${Math.floor(milliseconds / size)}${unit}${rest > 0 ? ` ${rest}${smaller}` : ''}`
 }
+
+/** Returns a duration that is parsed as the same number of milliseconds; {@link formatDuration} rounds. */
+export function exactDuration(ms: number): string {
+  const [unit, size] = UNITS_MS.find(([, each]) => ms > 0 && ms % each === 0) ?? ['ms', 1]
+  return `${ms / size}${unit}`
+}

@@ -10,7 +10,14 @@ export {
   hasFlow,
   type Slots,
 } from './conductor-view.ts'
-export { formatAge, formatDuration, measureLastRun, type RunDuration } from './duration.ts'
+export { exactDuration, formatAge, formatDuration, measureLastRun, type RunDuration } from './duration.ts'
+export {
+  describeSettings,
+  flowSettingsView,
+  type SettingText,
+  type ShownFlowSettings,
+  settingTexts,
+} from './flow-settings-view.ts'
 export type { InfoView, QueueView, RunningView } from './info-view.ts'
 export {
   type CancellationView,

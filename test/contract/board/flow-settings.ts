@@ -97,7 +97,9 @@ export function flowSettingsContract({ open, openUnviewed, expire }: Place): voi
     for (let failures = 0; failures < 2; failures += 1)
       expect(await (await board.claim(job)).perform(() => Promise.reject(new Error('broken')))).toBe('abandoned')
     await operator.flowSettings.set('report', { maxAttempts: 2 })
-    expect(await rejectionOf(board.claim(job))).toMatchObject({ message: expect.stringContaining('was trashed: failed 2') })
+    expect(await rejectionOf(board.claim(job))).toMatchObject({
+      message: expect.stringContaining('was trashed: failed 2'),
+    })
     expect((await trashedOn(operator))[0]?.reason).toContain('failed 2 times, 2 are allowed')
   })
 

@@ -2,6 +2,7 @@
 
 export { findingLines, verdictLine } from '../../doctor/finding.ts'
 export { batchesTable, batchLines } from './batches.ts'
+export { appliedSettingsTable, flowSettingsTable } from './flow-settings.ts'
 export { infoLines } from './info.ts'
 export { limitKeysTable, limitsTable } from './limits.ts'
 export {

@@ -1,12 +1,13 @@
-/** The command `jobboard flows`: lists the flows that conductors have, and draws one. */
+/** The command `jobboard flows`: lists the flows that conductors have, and draws one. `settings.ts` has its subcommands. */
 import type { Command } from 'commander'
-import type { ListedFlow } from '../../board/index.ts'
-import { NotFound } from '../../core/errors.ts'
-import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
-import { eachAsJson, type FlagTable, type OptionsOf, shared, withFlags } from '../input/flags.ts'
-import { openNamedBoard } from '../opening.ts'
-import { drawAs } from '../output/drawing.ts'
-import { printDrawn, printJson, printLines } from '../output/output.ts'
+import type { ListedFlow } from '../../../board/index.ts'
+import { NotFound } from '../../../core/errors.ts'
+import { type CliContext, DONE, type ExitCode, type RunAction } from '../../context.ts'
+import { eachAsJson, type FlagTable, type OptionsOf, shared, withFlags } from '../../input/flags.ts'
+import { openNamedBoard } from '../../opening.ts'
+import { drawAs } from '../../output/drawing.ts'
+import { printDrawn, printJson, printLines } from '../../output/output.ts'
+import { defineFlowSettings } from './settings.ts'
 
 const FLAGS = {
   '--graph': 'draw the flow NAME instead, in its newest version',
@@ -17,14 +18,16 @@ const FLAGS = {
 type FlowsCommandOptions = OptionsOf<typeof FLAGS>
 
 export function defineFlows(program: Command, run: RunAction): void {
-  withFlags(program.command('flows'), FLAGS)
-    .summary('list the flows that conductors have')
+  const command = withFlags(program.command('flows'), FLAGS)
+    .summary('list the flows that conductors have, and set how their jobs are treated')
     .description(
       'Lists the flows that conductors of the board have, or have had, with their tasks; with NAME, only those of this name. Needs no code.',
     )
     .argument('[name]', 'name of a flow')
     .addHelpText('after', '\nExamples:\n  $ jobboard flows\n  $ jobboard flows report --graph')
+    .helpCommand(false)
     .action(run(flows))
+  defineFlowSettings(command, run)
 }
 
 async function flows(options: FlowsCommandOptions, context: CliContext, { args: [name] }: Command): Promise<ExitCode> {
