@@ -12,6 +12,7 @@ import { type Declaration, flowDefaultsAsSchedules, limitsOf, schedulesOf } from
 import { InvalidConfig, noEntryMessage, type Path } from './faults.ts'
 import { isModulePath, isUri } from './kinds.ts'
 import { CONFIG, type Config } from './schema.ts'
+import { tenantSchedulesOf } from './tenant-schedules.ts'
 import { type TypedOptions, toList } from './typed-options.ts'
 import { ConfigValues } from './values.ts'
 import { type Leaf, mapLeaves, withoutEntries } from './walk.ts'
@@ -220,6 +221,8 @@ async function checkFlows({ values, faults }: DeclarationCheck, loadFlows: () =>
     const isChange = sections[String(path[1])]?.flow === undefined
     if (isChange) await checkSchedule({ path, make: () => make()[0], ...(refine ? { refine } : {}) }, faults)
   }
+  const { schedules = [] } = known
+  await checkTenantSchedules({ values, faults }, { flows: [], schedules })
 }
 
 interface DeclarationCheck {
@@ -248,6 +251,12 @@ async function checkSchedules({ values, faults }: DeclarationCheck): Promise<voi
     // The rule is the same for each tenant.
     await checkSchedule({ path, make: () => make()[0], ...(refine ? { refine } : {}) }, faults)
   }
+  await checkTenantSchedules({ values, faults }, { flows: [] })
+}
+
+async function checkTenantSchedules({ values, faults }: DeclarationCheck, known: KnownModules): Promise<void> {
+  for (const { path, make, refine } of await tenantSchedulesOf(values, known))
+    await checkSchedule({ path, make: () => make()[0], ...(refine ? { refine } : {}) }, faults)
 }
 
 async function checkFlowDefaults({ values, faults }: DeclarationCheck): Promise<void> {

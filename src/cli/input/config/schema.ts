@@ -114,8 +114,13 @@ const scheduleFields = {
 /** Without a flow, it changes a schedule that a module of flows exports. */
 const schedule = z.strictObject({ flow: text('The name of the flow').optional(), ...scheduleFields })
 
+const { tenants: _, ...ownScheduleFields } = scheduleFields
+/** Replaces the common schedule of this name for one tenant; `enabled` alone only switches it. */
+const ownSchedule = z.strictObject({ flow: text('The name of the flow').optional(), ...ownScheduleFields })
+
 const tenant = z.strictObject({
   store: data('Replaces parts of the store of each schedule').optional(),
+  schedules: z.record(z.string(), ownSchedule).optional(),
   limit: limit.optional(),
 })
 
