@@ -1,4 +1,5 @@
 /** The commands `jobboard config …`: show, check and describe the config file. They need no board. */
+import { dirname } from 'node:path'
 import type { Command } from 'commander'
 import { InvalidArgument } from '../../core/errors.ts'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
@@ -60,15 +61,18 @@ async function show(options: ShowOptions, context: CliContext): Promise<ExitCode
   const deployment = askedDeployment(options, context.env)
   if (!located && deployment !== undefined) throw noFileError()
   const file = located?.read.open(deployment)
-  const { describeOrigin, listValues } = await import('../input/config/origins.ts')
-  const values = listValues(file, { env: context.env, typed: { ...options }, withDefaults: Boolean(options.effective) })
+  const { describeOrigin, listValues, withAutoModules } = await import('../input/config/origins.ts')
+  const listed = listValues(file, { env: context.env, typed: { ...options }, withDefaults: Boolean(options.effective) })
+  const { values, faults } = await withAutoModules(listed, file ? dirname(file.file) : context.cwd)
   if (options.json) await printJson(context, values)
   else if (values.length === 0) await printLines(context, ['nothing is set'])
   else {
     const rows = values.map(({ origin, ...rest }) => ({ ...rest, origin: describeOrigin(origin) }))
     await printDrawn(context, ({ configTable }, screen) => configTable(rows, screen))
   }
-  return DONE
+  if (faults.length === 0) return DONE
+  const { InvalidConfig } = await import('../input/config/faults.ts')
+  throw new InvalidConfig(faults)
 }
 
 async function check(options: CheckOptions, context: CliContext): Promise<ExitCode> {

@@ -6,6 +6,7 @@ import type { DeclaredSchedule } from '../../../board/index.ts'
 import { InvalidArgument, JobboardError } from '../../../core/errors.ts'
 import { parseUri } from '../../../core/uri.ts'
 import type { CliContext, KnownModules } from '../../context.ts'
+import { AUTO, autoIn, findAutoModules } from '../auto-modules.ts'
 import { findModule } from '../import-module.ts'
 import { type ConfigFile, type ExaminedConfig, sortPlaces } from './config-file.ts'
 import { type Declaration, flowDefaultsAsSchedules, limitsOf, schedulesOf } from './declarations.ts'
@@ -59,8 +60,9 @@ export async function findFaults(examined: ExaminedConfig, options: CheckOptions
       faults.attempt(leaf.path, () => assertReference(leaf.path, String(read), file))
     if (leaf.kind === 'uri') checks.push(checkUri(leaf.path, String(read), { faults, ...options }))
     if (leaf.kind === 'module' && leaf.path[0] === 'flows' && options.loadFlows)
-      modules.push(toModule(String(read), file))
-    if (leaf.kind === 'module') checks.push(checkModule(leaf.path, String(read), { file, faults, ...options }))
+      modules.push(read === AUTO ? autoIn(dirname(file.file)) : toModule(String(read), file))
+    if (leaf.kind === 'module' && read === AUTO && isOfFlows(leaf.path)) checks.push(checkAuto(leaf.path, file, faults))
+    else if (leaf.kind === 'module') checks.push(checkModule(leaf.path, String(read), { file, faults, ...options }))
   }
   await Promise.all(checks)
   // Declarations are made from values. An invalid value would be reported a second time, so its declaration is left out.
@@ -203,6 +205,17 @@ async function checkModule(
   { file, faults, cwd }: { readonly file: ConfigFile; readonly faults: FaultList; readonly cwd: string },
 ): Promise<void> {
   await findModule(toModule(module, file), { cwd }).catch((error: unknown) => faults.add(path, error))
+}
+
+/** Returns whether a value is in `flows`, of the file or of a board. */
+function isOfFlows([section, , key]: Path): boolean {
+  return section === 'flows' || (section === 'boards' && key === 'flows')
+}
+
+/** Checks that `auto` finds modules. */
+async function checkAuto(path: Path, { file }: ConfigFile, faults: FaultList): Promise<void> {
+  const found = await findAutoModules(dirname(file))
+  for (const each of found.faults) faults.add(path, new InvalidArgument(each))
 }
 
 /** Returns the module as it is imported: a path is relative to the file that names it. */

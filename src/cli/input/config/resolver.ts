@@ -2,6 +2,7 @@
 import { dirname, isAbsolute, resolve } from 'node:path'
 import { InvalidArgument } from '../../../core/errors.ts'
 import type { CliContext, FileSettings } from '../../context.ts'
+import { AUTO, autoIn } from '../auto-modules.ts'
 import type { ChosenBoard } from '../board-flags.ts'
 import { toQueueTexts } from '../conductor-flags.ts'
 import { definedOnly, type SharedOptions } from '../shared-options.ts'
@@ -205,7 +206,12 @@ export class SettingsResolver {
    */
   #module(module: string, path: readonly string[]): string {
     const name = this.#text(module, path)
-    const found = isModulePath(name) ? resolve(this.#folder, name) : name
+    const found =
+      name === AUTO && path.at(-1) === 'flows'
+        ? autoIn(this.#folder)
+        : isModulePath(name)
+          ? resolve(this.#folder, name)
+          : name
     this.modules.add(found)
     return found
   }

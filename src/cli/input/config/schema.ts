@@ -15,7 +15,7 @@ import {
 import { choice, count, data, duration, flag, module, number, rate, secret, size, text, uri } from './kinds.ts'
 
 const modules = (description: string) => z.union([module(description), z.array(module(description))])
-const flows = modules('A module of flows: a path or a package')
+const flows = modules('A module of flows: a path, a package, or auto')
 
 const boardFields = {
   auth: secret('The credentials user:password, like JOBBOARD_ZOOKEEPER_AUTH').optional(),
