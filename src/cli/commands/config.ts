@@ -78,14 +78,18 @@ async function show(options: ShowOptions, context: CliContext): Promise<ExitCode
 async function check(options: CheckOptions, context: CliContext): Promise<ExitCode> {
   const located = await locateConfig(options, context)
   if (!located) throw noFileError()
-  const { read } = located
-  const [{ findFaults, toSelected }, { InvalidConfig }] = await Promise.all([
+  const { read, wasFound } = located
+  const [{ findFaults, toSelected }, { InvalidConfig }, { assertTrusted }] = await Promise.all([
     import('../input/config/check.ts'),
     import('../input/config/faults.ts'),
+    import('../input/config/resolver.ts'),
   ])
   const { cwd, env } = context
   const { loadFlowsAndServices } = await import('../input/flows-module.ts')
-  const checked = { cwd, env, loadFlows: (modules: readonly string[]) => loadFlowsAndServices(modules, context) }
+  // All modules are named by the file alone.
+  const assertModule = (module: string, file: string) => assertTrusted(module, { file, named: new Set([module]) })
+  const loading = wasFound ? { ...context, assertModule } : context
+  const checked = { cwd, env, loadFlows: (modules: readonly string[]) => loadFlowsAndServices(modules, loading) }
   const asked = askedDeployment(options, env)
   const chosen = options.all ? [undefined, ...read.deployments] : [asked]
   const selected = options.all ? ('all' as const) : toSelected(options, env)

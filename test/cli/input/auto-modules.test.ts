@@ -251,6 +251,9 @@ test.runIf(process.getuid?.() === 0)(
         exitCode: 2,
         stderr: `jobboard: ${path} can be written by other users: the module that jobboard.yaml names is not run; name it on the command line if you trust it\n`,
       })
+      const checked = await place.jobboard(['config', 'check'])
+      expect(checked).toMatchObject({ exitCode: 2, stderr: expect.stringContaining(`:1:1: ${path} can be written by`) })
+      expect(await place.jobboard(['config', 'check', '--config', 'jobboard.yaml'])).toMatchObject({ exitCode: 0 })
       expect(await place.jobboard([...post, '--flows', 'auto'])).toMatchObject({ exitCode: 0 })
       expect(await place.jobboard([...post, '--config', 'jobboard.yaml'])).toMatchObject({ exitCode: 0 })
       await chmod(path, 0o644)
