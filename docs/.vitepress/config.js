@@ -67,7 +67,7 @@ const SIDEBAR = [
     items: [
       page('ownership.md'),
       page('failure.md'),
-      ...pages('guides', ['choosing-a-board', 'other-names']),
+      ...pages('guides', ['choosing-a-board', 'other-names', 'diracx']),
       page('reference/terms.md'),
     ],
   },

@@ -1,4 +1,5 @@
 /** The commands `jobboard config …`: show, check and describe the config file. They need no board. */
+import { dirname } from 'node:path'
 import type { Command } from 'commander'
 import { InvalidArgument } from '../../core/errors.ts'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
@@ -60,28 +61,35 @@ async function show(options: ShowOptions, context: CliContext): Promise<ExitCode
   const deployment = askedDeployment(options, context.env)
   if (!located && deployment !== undefined) throw noFileError()
   const file = located?.read.open(deployment)
-  const { describeOrigin, listValues } = await import('../input/config/origins.ts')
-  const values = listValues(file, { env: context.env, typed: { ...options }, withDefaults: Boolean(options.effective) })
+  const { describeOrigin, listValues, withAutoModules } = await import('../input/config/origins.ts')
+  const listed = listValues(file, { env: context.env, typed: { ...options }, withDefaults: Boolean(options.effective) })
+  const { values, faults } = await withAutoModules(listed, file ? dirname(file.file) : context.cwd)
   if (options.json) await printJson(context, values)
   else if (values.length === 0) await printLines(context, ['nothing is set'])
   else {
     const rows = values.map(({ origin, ...rest }) => ({ ...rest, origin: describeOrigin(origin) }))
     await printDrawn(context, ({ configTable }, screen) => configTable(rows, screen))
   }
-  return DONE
+  if (faults.length === 0) return DONE
+  const { InvalidConfig } = await import('../input/config/faults.ts')
+  throw new InvalidConfig(faults)
 }
 
 async function check(options: CheckOptions, context: CliContext): Promise<ExitCode> {
   const located = await locateConfig(options, context)
   if (!located) throw noFileError()
-  const { read } = located
-  const [{ findFaults, toSelected }, { InvalidConfig }] = await Promise.all([
+  const { read, wasFound } = located
+  const [{ findFaults, toSelected }, { InvalidConfig }, { assertTrusted }] = await Promise.all([
     import('../input/config/check.ts'),
     import('../input/config/faults.ts'),
+    import('../input/config/resolver.ts'),
   ])
   const { cwd, env } = context
   const { loadFlowsAndServices } = await import('../input/flows-module.ts')
-  const checked = { cwd, env, loadFlows: (modules: readonly string[]) => loadFlowsAndServices(modules, context) }
+  // All modules are named by the file alone.
+  const assertModule = (module: string, file: string) => assertTrusted(module, { file, named: new Set([module]) })
+  const loading = wasFound ? { ...context, assertModule } : context
+  const checked = { cwd, env, loadFlows: (modules: readonly string[]) => loadFlowsAndServices(modules, loading) }
   const asked = askedDeployment(options, env)
   const chosen = options.all ? [undefined, ...read.deployments] : [asked]
   const selected = options.all ? ('all' as const) : toSelected(options, env)

@@ -18,7 +18,7 @@ import { printDrawn, printJson } from '../output/output.ts'
 const FLAGS = {
   ...shared('--within <duration>'),
   '--flows <module>': [
-    'module that exports its flow, to read results from the logbook: a path or a package; may be repeated',
+    'module that exports its flow, to read results from the logbook: a path, a package, or auto; may be repeated',
     texts,
   ],
   ...shared('--book <uuid>'),

@@ -33,7 +33,7 @@ const FLAGS = {
   ...shared('--json'),
   '--graph': 'draw the flow instead, its atoms coloured by their states',
   '--flows <module>': [
-    'with --graph, module that exports the flow: a path or a package; may be repeated (default: as conductors have it)',
+    'with --graph, module that exports the flow: a path, a package, or auto; may be repeated (default: as conductors have it)',
     texts,
   ],
   ...shared('--format <format>'),

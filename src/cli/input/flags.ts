@@ -115,7 +115,7 @@ const SHARED_FLAGS = {
   '--deadline <duration>': 'how long one run may take before it fails (default: for ever)',
   '--expires-after <duration>': 'trash a job if nobody has started it after this time (default: never)',
   '--flow <name>': 'only jobs of this flow',
-  '--flows <module>': ['module that exports the flow: a path or a package; may be repeated', texts],
+  '--flows <module>': ['module that exports the flow: a path, a package, or auto; may be repeated', texts],
   '--format <format>': ['format of the drawing: mermaid, dot or svg (default: "mermaid")', oneOf(GRAPH_FORMATS)],
   '--json': 'print a JSON object',
   '--log-level <level>': [`one of ${LOG_LEVEL_CHOICES.join(', ')} (default: info)`, oneOf(LOG_LEVEL_CHOICES)],

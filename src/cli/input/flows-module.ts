@@ -6,11 +6,12 @@ import { Duplicate, InvalidArgument } from '../../core/errors.ts'
 import { collectExports, exportNamed } from '../../core/module-exports.ts'
 import { isMisspelt } from '../../core/texts.ts'
 import type { AnyFlow, FlowDefaults } from '../../flow/index.ts'
+import { type LocatedModule, locateModules, shownModule } from './auto-modules.ts'
 import { type HookExports, hookExports } from './hooks-modules.ts'
-import { importModule, type ModuleOptions } from './import-module.ts'
+import { importFile, type ModuleOptions } from './import-module.ts'
 import { definedOnly } from './shared-options.ts'
 
-/** The names of modules: paths or packages, both resolved against the working directory. */
+/** The names of modules: paths or packages, both resolved against the working directory, or `auto`. */
 export type ModuleNames = readonly string[]
 
 /**
@@ -51,7 +52,7 @@ export async function loadFlowsAndServices(modules: ModuleNames, options: Module
   const loaded: LoadedModule[] = []
   const changed = new Map<AnyFlow, AnyFlow>()
   // One after the other: what modules print, and which of them fails first, stays the same.
-  for (const module of new Set(modules)) loaded.push(await loadOne(module, { ...options, changed }))
+  for (const located of await locateModules(modules, options)) loaded.push(await loadOne(located, changed))
   assertDistinct(loaded)
   const tsx = loaded.find((each) => each.tsx !== undefined)?.tsx
   const { services, hooks } = await mergeExports(loaded)
@@ -119,15 +120,15 @@ interface LoadedModule extends HookExports {
   readonly services: unknown
 }
 
-/** @param options.changed the flows with the defaults of the config file: a flow that two modules export stays one flow */
+/** @param changed the flows with the defaults of the config file: a flow that two modules export stays one flow */
 async function loadOne(
-  module: string,
-  options: ModuleOptions & { readonly changed: Map<AnyFlow, AnyFlow> },
+  { module, file, options }: LocatedModule,
+  changed: Map<AnyFlow, AnyFlow>,
 ): Promise<LoadedModule> {
   // Imported before the user's module: Node 20 fails if a CommonJS module requires a module that is just being imported.
   const { isFlow, withFlowDefaults } = await import('../../flow/index.ts')
-  const { exported, file, tsx } = await importModule(module, options)
-  const { changed, configFile } = options
+  const { exported, tsx } = await importFile({ module, file }, options)
+  const { configFile } = options
   const flows = collectExports(exported, isFlow).map((flow) => {
     const defaults = configFile?.flowDefaults(flow.name)
     if (!defaults) return flow
@@ -237,7 +238,8 @@ export function chooseFlow(name: string, flows: readonly AnyFlow[], modules: Mod
   const names = [...new Set(flows.map((flow) => flow.name))]
   const similar = names.find((known) => isMisspelt(name, known))
   const hint = similar === undefined ? `; it has ${names.join(', ')}` : `; did you mean ${similar}?`
-  const where = modules.length === 1 ? `module ${modules[0]} has` : `modules ${modules.join(', ')} have`
+  const shown = modules.map(shownModule)
+  const where = shown.length === 1 ? `module ${shown[0]} has` : `modules ${shown.join(', ')} have`
   throw new InvalidArgument(`${where} no flow ${JSON.stringify(name)}${hint}`)
 }
 

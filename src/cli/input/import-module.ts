@@ -1,12 +1,13 @@
 /** Imports a user's module that the command line names: JavaScript, or TypeScript if tsx is installed. */
 import { execFile } from 'node:child_process'
-import { readFile, stat } from 'node:fs/promises'
+import { stat } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname, extname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { rejectOnAbort } from '../../core/async/abort.ts'
 import { InvalidArgument, isError, JobboardError } from '../../core/errors.ts'
 import type { CliContext } from '../context.ts'
+import { declaredFiles, findPackage } from './package-flows.ts'
 
 const TYPESCRIPT_EXTENSIONS = ['.ts', '.mts', '.cts', '.tsx']
 
@@ -20,40 +21,45 @@ export type ModuleOptions = Pick<CliContext, 'cwd' | 'assertModule' | 'configFil
  * finishes loading
  */
 export async function loadModule(module: string, options: ModuleOptions): Promise<object> {
-  return (await importModule(module, options)).exported
+  const [file, ...others] = await findModule(module, options)
+  if (file !== undefined && others.length === 0) return (await importFile({ module, file }, options)).exported
+  throw new InvalidArgument(`package ${module} names several modules of flows: name the file of one module instead`)
 }
 
 export interface ImportedModule {
   readonly exported: object
-  readonly file: string
   /** The URL of tsx, if it was loaded for the module. */
   readonly tsx: URL | undefined
 }
 
 /**
- * Imports a module, with the place of its file.
+ * Imports the file of a module.
  *
+ * @param located.module the name of the module, for errors
  * @throws as {@link loadModule}
  */
-export async function importModule(module: string, options: ModuleOptions): Promise<ImportedModule> {
-  const file = await findModule(module, options)
+export async function importFile(
+  { module, file }: { readonly module: string; readonly file: string },
+  options: ModuleOptions,
+): Promise<ImportedModule> {
   await options.assertModule?.(module, file)
   const isTypeScript = TYPESCRIPT_EXTENSIONS.includes(extname(file))
   const tsx = isTypeScript ? await enableTypeScript(module, { ...options, file }) : undefined
-  return { exported: await evaluate(module, file), file, tsx }
+  return { exported: await evaluate(module, file), tsx }
 }
 
-/** Returns the file of a module, without running it. @throws InvalidArgument if there is none */
-export async function findModule(module: string, { cwd }: { cwd: string }): Promise<string> {
+/** Returns the file of a module, or the files of a package that names several, without running them. @throws InvalidArgument if there is none */
+export async function findModule(module: string, { cwd }: { cwd: string }): Promise<readonly string[]> {
   const path = resolve(cwd, module)
   const found = await stat(path).catch(() => undefined)
-  if (found?.isFile()) return path
+  if (found?.isFile()) return [path]
   if (found)
     throw new InvalidArgument(`${module} is a folder; name the module in it, as in ${join(module, 'flows.js')}`)
-  const declared = await readDeclaredFlows(module, cwd)
-  if (declared !== undefined) return declared
+  const named = await findPackage(module, cwd)
+  const declared = named && (await declaredFiles(named))
+  if (declared) return declared
   try {
-    return requireFrom(cwd).resolve(module)
+    return [requireFrom(cwd).resolve(module)]
   } catch (error) {
     const { code } = error as { code?: unknown }
     if (code === 'ERR_PACKAGE_PATH_NOT_EXPORTED') {
@@ -64,40 +70,6 @@ export async function findModule(module: string, { cwd }: { cwd: string }): Prom
     throw new InvalidArgument(`module ${module} does not exist: no such file relative to ${cwd}, and no such package`, {
       cause: error,
     })
-  }
-}
-
-/**
- * Returns the file that a package names as its flows, in `package.json`: `"jobboard": { "flows": "./dist/flows.js" }`. Undefined if there is no
- * such package, or it names none.
- *
- * @throws InvalidArgument for a file that does not exist or is outside of the package
- */
-async function readDeclaredFlows(name: string, cwd: string): Promise<string | undefined> {
-  if (!/^(@[^/]+\/)?[^./][^/]*$/.test(name)) return undefined
-  for (const folder of requireFrom(cwd).resolve.paths(name) ?? []) {
-    const root = join(folder, name)
-    const text = await readFile(join(root, 'package.json'), 'utf8').catch(() => undefined)
-    if (text === undefined) continue
-    const { jobboard }: { jobboard?: unknown } = parseManifest(text)
-    const { flows }: { flows?: unknown } = Object(jobboard)
-    if (flows === undefined) return undefined
-    const file = typeof flows === 'string' ? resolve(root, flows) : root
-    const found = await stat(file).catch(() => undefined)
-    if (found?.isFile() && file.startsWith(join(root, '/'))) return file
-    throw new InvalidArgument(
-      `package ${name}: jobboard.flows in its package.json must be the path of a module in the package, as in "./dist/flows.js"`,
-    )
-  }
-  return undefined
-}
-
-/** Returns the manifest; an empty one for text that is not JSON: Node reports it when the package is imported. */
-function parseManifest(text: string): object {
-  try {
-    return Object(JSON.parse(text))
-  } catch {
-    return {}
   }
 }
 

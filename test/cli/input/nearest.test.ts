@@ -148,6 +148,7 @@ describe('modules that a found config file names', () => {
       }
       await chown(flows, OTHER, OTHER)
       await refusal(`${flows} belongs to another user: the module that jobboard.yaml names is not run`)
+      expect((await bare(['config', 'check'], { cwd: home })).stderr).toContain(`${flows} belongs to another user`)
       // Who names it, or the file, has decided.
       expect((await bare([...run, '--flows', './flows.mjs'], { cwd: home })).exitCode).toBe(0)
       expect((await bare(run, { env: { JOBBOARD_CONFIG: join(home, FILE_NAME) } })).exitCode).toBe(0)

@@ -30,7 +30,7 @@ import { writePidFile } from './pid-file.ts'
 import { reloader } from './reload.ts'
 
 const FLAGS = {
-  '--flows <module>': ['module that exports the flows: a path or a package; may be repeated', texts],
+  '--flows <module>': ['module that exports the flows: a path, a package, or auto; may be repeated', texts],
   ...BOARD_FLAGS,
   ...CONDUCTOR_FLAGS,
   '--release <name>': "name of the application's release, for hooks that run once for each; JOBBOARD_RELEASE",

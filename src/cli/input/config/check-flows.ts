@@ -4,6 +4,7 @@ import { InvalidArgument } from '../../../core/errors.ts'
 import { suggestion } from '../../../core/texts.ts'
 import type { AnyFlow } from '../../../flow/index.ts'
 import type { Path } from './faults.ts'
+import { ownEntriesOf } from './tenant-schedules.ts'
 import type { ConfigValues } from './values.ts'
 
 /** A check, and the place to which its error belongs. */
@@ -20,11 +21,14 @@ export function flowChecks(values: ConfigValues, flows: readonly AnyFlow[]): rea
     if (!names.includes(name))
       throw new InvalidArgument(`the modules of flows export no flow ${name}${suggestion(name, names)}`)
   }
-  const schedules = Object.entries(values.section('schedules') ?? {})
+  const schedules = Object.entries(values.section('schedules') ?? {}).map(([id, { flow }]) => {
+    return { path: ['schedules', id, 'flow'], flow }
+  })
+  const ofTenants = ownEntriesOf(values).map(({ path, section }) => ({ path: [...path, 'flow'], flow: section.flow }))
   return [
     ...flows.map((flow): FlowCheck => ({ path: ['flows'], assert: () => assertFixedPosting(flow) })),
-    ...schedules.flatMap(([id, { flow }]): readonly FlowCheck[] =>
-      flow === undefined ? [] : [{ path: ['schedules', id, 'flow'], assert: () => assertKnown(flow) }],
+    ...[...schedules, ...ofTenants].flatMap(({ path, flow }): readonly FlowCheck[] =>
+      flow === undefined ? [] : [{ path, assert: () => assertKnown(flow) }],
     ),
     ...Object.keys(values.section('flow-defaults') ?? {}).map(
       (name): FlowCheck => ({ path: ['flow-defaults', name], assert: () => assertKnown(name) }),

@@ -6,12 +6,14 @@ import type { DeclaredSchedule } from '../../../board/index.ts'
 import { InvalidArgument, JobboardError } from '../../../core/errors.ts'
 import { parseUri } from '../../../core/uri.ts'
 import type { CliContext, KnownModules } from '../../context.ts'
+import { AUTO, autoIn, findAutoModules } from '../auto-modules.ts'
 import { findModule } from '../import-module.ts'
 import { type ConfigFile, type ExaminedConfig, sortPlaces } from './config-file.ts'
 import { type Declaration, flowDefaultsAsSchedules, limitsOf, schedulesOf } from './declarations.ts'
 import { InvalidConfig, noEntryMessage, type Path } from './faults.ts'
 import { isModulePath, isUri } from './kinds.ts'
 import { CONFIG, type Config } from './schema.ts'
+import { tenantSchedulesOf } from './tenant-schedules.ts'
 import { type TypedOptions, toList } from './typed-options.ts'
 import { ConfigValues } from './values.ts'
 import { type Leaf, mapLeaves, withoutEntries } from './walk.ts'
@@ -58,8 +60,9 @@ export async function findFaults(examined: ExaminedConfig, options: CheckOptions
       faults.attempt(leaf.path, () => assertReference(leaf.path, String(read), file))
     if (leaf.kind === 'uri') checks.push(checkUri(leaf.path, String(read), { faults, ...options }))
     if (leaf.kind === 'module' && leaf.path[0] === 'flows' && options.loadFlows)
-      modules.push(toModule(String(read), file))
-    if (leaf.kind === 'module') checks.push(checkModule(leaf.path, String(read), { file, faults, ...options }))
+      modules.push(read === AUTO ? autoIn(dirname(file.file)) : toModule(String(read), file))
+    if (leaf.kind === 'module' && read === AUTO && isOfFlows(leaf.path)) checks.push(checkAuto(leaf.path, file, faults))
+    else if (leaf.kind === 'module') checks.push(checkModule(leaf.path, String(read), { file, faults, ...options }))
   }
   await Promise.all(checks)
   // Declarations are made from values. An invalid value would be reported a second time, so its declaration is left out.
@@ -204,6 +207,17 @@ async function checkModule(
   await findModule(toModule(module, file), { cwd }).catch((error: unknown) => faults.add(path, error))
 }
 
+/** Returns whether a value is in `flows`, of the file or of a board. */
+function isOfFlows([section, , key]: Path): boolean {
+  return section === 'flows' || (section === 'boards' && key === 'flows')
+}
+
+/** Checks that `auto` finds modules. */
+async function checkAuto(path: Path, { file }: ConfigFile, faults: FaultList): Promise<void> {
+  const found = await findAutoModules(dirname(file))
+  for (const each of found.faults) faults.add(path, new InvalidArgument(each))
+}
+
 /** Returns the module as it is imported: a path is relative to the file that names it. */
 function toModule(module: string, { file }: ConfigFile): string {
   return isModulePath(module) ? resolve(dirname(file), module) : module
@@ -220,6 +234,8 @@ async function checkFlows({ values, faults }: DeclarationCheck, loadFlows: () =>
     const isChange = sections[String(path[1])]?.flow === undefined
     if (isChange) await checkSchedule({ path, make: () => make()[0], ...(refine ? { refine } : {}) }, faults)
   }
+  const { schedules = [] } = known
+  await checkTenantSchedules({ values, faults }, { flows: [], schedules })
 }
 
 interface DeclarationCheck {
@@ -248,6 +264,12 @@ async function checkSchedules({ values, faults }: DeclarationCheck): Promise<voi
     // The rule is the same for each tenant.
     await checkSchedule({ path, make: () => make()[0], ...(refine ? { refine } : {}) }, faults)
   }
+  await checkTenantSchedules({ values, faults }, { flows: [] })
+}
+
+async function checkTenantSchedules({ values, faults }: DeclarationCheck, known: KnownModules): Promise<void> {
+  for (const { path, make, refine } of await tenantSchedulesOf(values, known))
+    await checkSchedule({ path, make: () => make()[0], ...(refine ? { refine } : {}) }, faults)
 }
 
 async function checkFlowDefaults({ values, faults }: DeclarationCheck): Promise<void> {

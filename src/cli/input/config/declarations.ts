@@ -3,7 +3,7 @@ import type { DeclaredLimit, DeclaredSchedule, PostOptions, ScheduleOptions } fr
 import { InvalidArgument, JobboardError } from '../../../core/errors.ts'
 import { suggestion } from '../../../core/texts.ts'
 import type { Duration } from '../../../core/time.ts'
-import type { FlowDefaults } from '../../../flow/index.ts'
+import type { AnyFlow, FlowDefaults } from '../../../flow/index.ts'
 import type { ScheduleSpec } from '../../../schedule/index.ts'
 import type { KnownModules } from '../../context.ts'
 import { withPostDefaults } from '../flows-module.ts'
@@ -15,11 +15,20 @@ import type { ConfigValues } from './values.ts'
 import { substituteDeep } from './variables.ts'
 
 type LimitSection = NonNullable<Config['limits']>[string]
-type ScheduleSection = NonNullable<Config['schedules']>[string]
+export type ScheduleSection = NonNullable<Config['schedules']>[string]
 type PostSection = NonNullable<ScheduleSection['post']>
 type FlowSection = NonNullable<Config['flow-defaults']>[string]
-type Tenants = Readonly<
-  Record<string, { readonly store?: object | undefined; readonly limit?: LimitSection | undefined }>
+/** A schedule of one tenant: without `tenants`, otherwise as in the section `schedules`. */
+export type OwnScheduleSection = Omit<ScheduleSection, 'tenants'>
+export type Tenants = Readonly<
+  Record<
+    string,
+    {
+      readonly store?: object | undefined
+      readonly schedules?: Readonly<Record<string, OwnScheduleSection>> | undefined
+      readonly limit?: LimitSection | undefined
+    }
+  >
 >
 
 /** A limit or a schedule that the file declares. */
@@ -46,7 +55,7 @@ export function makeAll<T>(declarations: readonly Declaration<T>[], file: Config
 }
 
 /** Returns the tenants by name. */
-function tenantsOf(values: ConfigValues): Tenants {
+export function tenantsOf(values: ConfigValues): Tenants {
   const tenants = values.section('tenants') ?? []
   if (Array.isArray(tenants)) return Object.fromEntries(tenants.map((name) => [name, {}]))
   return Object.fromEntries(Object.entries(tenants).map(([name, tenant]) => [name, tenant ?? {}]))
@@ -96,30 +105,53 @@ export async function schedulesOf(
   { flows, schedules }: KnownModules,
 ): Promise<Declaration<readonly DeclaredSchedule[]>[]> {
   const tenants = tenantsOf(values)
+  const declare = await scheduleMaker(values, flows)
+  return Object.entries(values.section('schedules') ?? {}).map(([id, section]) => {
+    const path = ['schedules', id]
+    const make = () => {
+      const { flow, store = {} } = section
+      if (flow === undefined) return schedules ? [changeExported(id, section, schedules)] : []
+      const named = chooseTenants(id, { section, tenants })
+      if (!named) return [declare(id, { section, flow, store })]
+      return named.map((tenant) =>
+        declare(id, { section, flow, store, tenant, replaced: tenants[tenant]?.store ?? {} }),
+      )
+    }
+    return { path, make, refine: (message: string) => refinePath({ id, path, section, message }) }
+  })
+}
+
+/** What a schedule is made of. */
+interface ScheduleParts {
+  readonly section: OwnScheduleSection
+  /** The name of the flow, or a flow that a module exports. */
+  readonly flow: AnyFlow | string
+  readonly store: object
+  /** The tenant, whose name takes the place of `{tenant}`, and the parts of the store that it replaces. */
+  readonly tenant?: string
+  readonly replaced?: object
+}
+
+/** Returns a function that makes a schedule; it throws InvalidArgument without a place. */
+export async function scheduleMaker(
+  values: ConfigValues,
+  flows: readonly AnyFlow[],
+): Promise<(id: string, parts: ScheduleParts) => DeclaredSchedule> {
   const defaults = flowDefaultsOf(values)
   const { schedule } = await import('../../../board/index.ts')
-  return Object.entries(values.section('schedules') ?? {}).map(([id, section]) => {
-    const make = () => {
-      const { flow: name, store = {} } = section
-      if (name === undefined) return schedules ? [changeExported(id, section, schedules)] : []
-      const flow = flows.findLast((each) => each.name === name) ?? name
-      // A flow whose code is known has its defaults.
-      const own = typeof flow === 'string' && Object.hasOwn(defaults, flow) ? defaults[flow] : undefined
-      const declare = (given: object, { post, ...options }: ScheduleOptions) =>
-        schedule<object>(id, toSpec(id, section), flow, given, {
-          ...options,
-          ...(own || post ? { post: withPostDefaults({ ...post }, own) } : {}),
-        })
-      const named = chooseTenants(id, { section, tenants })
-      if (!named) return [declare(store, toOptions(section, section.post))]
-      return named.map((tenant) => {
-        const fill = <T>(value: T) => substituteDeep(value, (text) => text.replaceAll('{tenant}', tenant)) as T
-        const stores = { [tenant]: fill({ ...tenants[tenant]?.store }) }
-        return declare(fill(store), { ...toOptions(section, fill(section.post)), tenants: stores })
-      })
-    }
-    return { path: ['schedules', id], make, refine: (message: string) => refinePath({ id, section, message }) }
-  })
+  return (id, { section, flow: named, store, tenant, replaced = {} }) => {
+    const flow = typeof named === 'string' ? (flows.findLast((each) => each.name === named) ?? named) : named
+    // A flow whose code is known has its defaults.
+    const own = typeof flow === 'string' && Object.hasOwn(defaults, flow) ? defaults[flow] : undefined
+    const fill = <T>(value: T) =>
+      tenant === undefined ? value : (substituteDeep(value, (text) => text.replaceAll('{tenant}', tenant)) as T)
+    const { post, ...options } = toOptions(section, fill(section.post))
+    return schedule<object>(id, toSpec(id, section), flow, fill(store), {
+      ...options,
+      ...(own || post ? { post: withPostDefaults({ ...post }, own) } : {}),
+      ...(tenant === undefined ? {} : { tenants: { [tenant]: fill({ ...replaced }) } }),
+    })
+  }
 }
 
 /** Returns the schedule of this id that a module exports, with the changes of the section. @throws InvalidArgument if there is none */
@@ -152,21 +184,23 @@ function changeExported(
 }
 
 /** Returns the place of a schedule's value that an error is about: errors begin with its name, or are about the rule. */
-function refinePath({
+export function refinePath({
   id,
+  path,
   section,
   message,
 }: {
   readonly id: string
-  readonly section: ScheduleSection
+  readonly path: Path
+  readonly section: OwnScheduleSection
   readonly message: string
 }): Path {
   const about = message.startsWith(`schedule ${id}: `) ? message.slice(`schedule ${id}: `.length) : message
   const [word = ''] = /^\w+/.exec(about) ?? []
   const keys = Object.keys(section)
-  if (!keys.includes(word) && Object.hasOwn(section.post ?? {}, word)) return ['schedules', id, 'post', word]
+  if (!keys.includes(word) && Object.hasOwn(section.post ?? {}, word)) return [...path, 'post', word]
   const key = keys.includes(word) ? word : RULES.find((rule) => keys.includes(rule))
-  return ['schedules', id, ...(key === undefined ? [] : [key])]
+  return [...path, ...(key === undefined ? [] : [key])]
 }
 
 /** Returns the tenants of a schedule; undefined for one without. @throws InvalidArgument */
@@ -186,9 +220,9 @@ function chooseTenants(
   return asked
 }
 
-const RULES = ['cron', 'every', 'rrule', 'at'] as const
+export const RULES = ['cron', 'every', 'rrule', 'at'] as const
 
-function toSpec(id: string, section: ScheduleSection): ScheduleSpec {
+function toSpec(id: string, section: OwnScheduleSection): ScheduleSpec {
   const { cron, every, rrule, at, offset, from, zone, start, end, exclude } = section
   const given = RULES.filter((rule) => section[rule] !== undefined)
   if (given.length !== 1)
@@ -207,7 +241,7 @@ function toSpec(id: string, section: ScheduleSection): ScheduleSpec {
   return { ...definedOnly({ cron, rrule, at }), ...bounds } as ScheduleSpec
 }
 
-function toOptions(section: ScheduleSection, post: PostSection | undefined): ScheduleOptions {
+function toOptions(section: OwnScheduleSection, post: PostSection | undefined): ScheduleOptions {
   const { catchUp, window, max, overlap, jitter, times, pauseAfterFailures, version, enabled } = section
   return {
     ...definedOnly({ catchUp, max, overlap, times, pauseAfterFailures, version, enabled }),

@@ -1,8 +1,10 @@
 /** Lists the values that apply to commands, each with its origin, for `jobboard config show`. */
+import { relative } from 'node:path'
 import type { z } from 'zod'
 import { REDACTED, Redactor } from '../../../core/redaction.ts'
 import { redactUri } from '../../../core/uri.ts'
 import type { CliContext } from '../../context.ts'
+import { AUTO, findAutoModules } from '../auto-modules.ts'
 import type { ConfigFile } from './config-file.ts'
 import { CONFIG } from './schema.ts'
 import { ConfigValues } from './values.ts'
@@ -22,6 +24,8 @@ export type Origin =
   | { readonly kind: 'file' | 'deployment'; readonly file: string; readonly line: number; readonly deployment?: string }
   | { readonly kind: 'environment'; readonly variable: string }
   | { readonly kind: 'flag'; readonly flag: string }
+  /** A package that names a module of flows. */
+  | { readonly kind: 'package'; readonly package: string }
 
 /** The values that apply where nothing is set, as the help of the commands names them. */
 const DEFAULTS: Readonly<Record<string, unknown>> = {
@@ -148,6 +152,29 @@ function isReadable(leaf: Leaf, values: ConfigValues): boolean {
   }
 }
 
+/** The keys of modules of flows. */
+const FLOWS_KEY = /^(boards\..+\.)?flows(\.\d+)?$/
+
+/**
+ * Adds the modules that `auto` stands for behind it, each with its package.
+ *
+ * @param folder the folder of the config file
+ * @returns also what is wrong with the packages, each a line
+ */
+export async function withAutoModules(
+  values: readonly ShownValue[],
+  folder: string,
+): Promise<{ readonly values: readonly ShownValue[]; readonly faults: readonly string[] }> {
+  const isAuto = ({ key, value }: ShownValue) => value === AUTO && FLOWS_KEY.test(key)
+  if (!values.some(isAuto)) return { values, faults: [] }
+  const { modules, faults } = await findAutoModules(folder)
+  const found = ({ key }: ShownValue) =>
+    modules.map(({ package: name, file }, index): ShownValue => {
+      return { key: `${key}.${index}`, value: relative(folder, file), origin: { kind: 'package', package: name } }
+    })
+  return { values: values.flatMap((value) => (isAuto(value) ? [value, ...found(value)] : [value])), faults }
+}
+
 /** Returns the origin for people. */
 export function describeOrigin(origin: Origin): string {
   switch (origin.kind) {
@@ -161,5 +188,7 @@ export function describeOrigin(origin: Origin): string {
       return `${origin.file}:${origin.line} (deployment ${origin.deployment})`
     case 'file':
       return `${origin.file}:${origin.line}`
+    case 'package':
+      return `package ${origin.package}`
   }
 }

@@ -2,14 +2,16 @@
 import { dirname, isAbsolute, resolve } from 'node:path'
 import { InvalidArgument } from '../../../core/errors.ts'
 import type { CliContext, FileSettings } from '../../context.ts'
+import { AUTO, autoIn } from '../auto-modules.ts'
 import type { ChosenBoard } from '../board-flags.ts'
 import { toQueueTexts } from '../conductor-flags.ts'
 import { definedOnly, type SharedOptions } from '../shared-options.ts'
 import type { ConfigFile } from './config-file.ts'
-import { flowDefaultsOf, limitsOf, makeAll, schedulesOf } from './declarations.ts'
+import { flowDefaultsOf, limitsOf, makeAll } from './declarations.ts'
 import { noEntryMessage } from './faults.ts'
 import { isModulePath, isUri } from './kinds.ts'
 import { FILE_NAME } from './nearest.ts'
+import { allSchedules, ownEntriesOf } from './tenant-schedules.ts'
 import { findModuleDistrust } from './trust.ts'
 import { type ResolvedSettings, type TypedOptions, toList } from './typed-options.ts'
 import { ConfigValues } from './values.ts'
@@ -204,7 +206,12 @@ export class SettingsResolver {
    */
   #module(module: string, path: readonly string[]): string {
     const name = this.#text(module, path)
-    const found = isModulePath(name) ? resolve(this.#folder, name) : name
+    const found =
+      name === AUTO && path.at(-1) === 'flows'
+        ? autoIn(this.#folder)
+        : isModulePath(name)
+          ? resolve(this.#folder, name)
+          : name
     this.modules.add(found)
     return found
   }
@@ -258,10 +265,9 @@ export class SettingsResolver {
         return { declare: { ...exported, ...Object.fromEntries(makeAll(limitsOf(values), file)) }, ...ownership }
       },
       schedules: async ({ flows, schedules = [] }) => {
-        if (!file.config.schedules && owner === undefined && schedules.length === 0) return undefined
-        const own = values.section('schedules') ?? {}
-        const declare = makeAll(await schedulesOf(values, { flows, schedules }), file).flat()
-        return { declare: [...schedules.filter(({ id }) => !Object.hasOwn(own, id)), ...declare], ...ownership }
+        const isEmpty = !file.config.schedules && schedules.length === 0 && ownEntriesOf(values).length === 0
+        if (isEmpty && owner === undefined) return undefined
+        return { declare: await allSchedules(values, { known: { flows, schedules }, file }), ...ownership }
       },
       flowDefaults: (flow) => {
         defaults ??= flowDefaultsOf(values)

@@ -15,7 +15,7 @@ import {
 import { choice, count, data, duration, flag, module, number, rate, secret, size, text, uri } from './kinds.ts'
 
 const modules = (description: string) => z.union([module(description), z.array(module(description))])
-const flows = modules('A module of flows: a path or a package')
+const flows = modules('A module of flows: a path, a package, or auto')
 
 const boardFields = {
   auth: secret('The credentials user:password, like JOBBOARD_ZOOKEEPER_AUTH').optional(),
@@ -114,8 +114,13 @@ const scheduleFields = {
 /** Without a flow, it changes a schedule that a module of flows exports. */
 const schedule = z.strictObject({ flow: text('The name of the flow').optional(), ...scheduleFields })
 
+const { tenants: _, ...ownScheduleFields } = scheduleFields
+/** Replaces the common schedule of this name for one tenant; `enabled` alone only switches it. */
+const ownSchedule = z.strictObject({ flow: text('The name of the flow').optional(), ...ownScheduleFields })
+
 const tenant = z.strictObject({
   store: data('Replaces parts of the store of each schedule').optional(),
+  schedules: z.record(z.string(), ownSchedule).optional(),
   limit: limit.optional(),
 })
 
