@@ -3,16 +3,10 @@ import type { Command } from 'commander'
 import type { JobBoard } from '../../board/index.ts'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
 import { type FlagTable, type OptionsOf, once, withFlags } from '../input/flags.ts'
-import { definedOnly } from '../input/shared-options.ts'
+import { definedOnly, toPerson } from '../input/shared-options.ts'
 import { openNamedBoard } from '../opening.ts'
 import { printLines } from '../output/output.ts'
 import { shellWord } from '../output/render/text.ts'
-
-/** Returns the user of this shell, with the process: the process alone says little later, because it has ended by then. */
-function toPerson({ USER, LOGNAME }: CliContext['env'], { who }: JobBoard): string {
-  const user = USER || LOGNAME
-  return user ? `${user} (${who})` : who
-}
 
 const FLAGS = {
   '--queue <name>': ['only the jobs of this queue', once()],

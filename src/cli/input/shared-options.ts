@@ -156,3 +156,9 @@ type Present<T> = { readonly [K in keyof T]?: NonNullable<T[K]> }
 export function definedOnly<T extends object>(values: T): Present<T> {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Present<T>
 }
+
+/** Returns the user of this shell, with the process: the process alone says little later, because it has ended by then. */
+export function toPerson({ USER, LOGNAME }: CliContext['env'], { who }: { readonly who: string }): string {
+  const user = USER || LOGNAME
+  return user ? `${user} (${who})` : who
+}

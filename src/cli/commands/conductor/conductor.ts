@@ -1,7 +1,6 @@
 /** The command `jobboard conductor`: a daemon that claims jobs and runs their flows. */
 import type { Command } from 'commander'
-import type { DeclaredLimits, DeclaredSchedules } from '../../../board/index.ts'
-import type { Conductor } from '../../../conductor/index.ts'
+import type { Conductor, ConductorOptions } from '../../../conductor/index.ts'
 import { retry } from '../../../core/async/retry.ts'
 import { NotConnected } from '../../../core/errors.ts'
 import { Redactor } from '../../../core/redaction.ts'
@@ -95,7 +94,7 @@ async function conductor(options: ConductorCommandOptions, context: CliContext, 
   const plain = daemonLog(definedOnly({ level: options.logLevel, stream }))
   const redact = redactedKeys(options, context)
   const log = redactedLog(plain, new Redactor(redact))
-  const { limits, schedules } = await declarationsOf(module, context.configFile)
+  const declarations = await declarationsOf(module, context.configFile)
   await using persistence = await openConductorsLogbooks(options, context, { log })
   await using own = await openBoardsLogbooks(boards, { options, context, log })
   const [first] = boards
@@ -123,7 +122,7 @@ async function conductor(options: ConductorCommandOptions, context: CliContext, 
       ...places,
       persistence,
       flows,
-      ...definedOnly({ services, hooks, onError, release, limits, schedules, telemetry }),
+      ...definedOnly({ services, hooks, onError, release, telemetry, ...declarations }),
       pool: toPool(options, module),
       log: plain,
       redact,
@@ -168,14 +167,20 @@ async function loadModules(options: ConductorCommandOptions, context: CliContext
   return options.hooks ? withHooksOf(options.hooks, { flows, options: context }) : flows
 }
 
-/** Returns the limits and schedules of the modules of flows and of the config file. @throws InvalidArgument */
+/** Returns what the modules of flows and the config file declare. @throws InvalidArgument */
 async function declarationsOf(
   modules: FlowModules,
   file: FileSettings | undefined,
-): Promise<{ readonly limits: DeclaredLimits | undefined; readonly schedules: DeclaredSchedules | undefined }> {
-  if (file) return { limits: file.limits(modules.limits), schedules: await file.schedules(modules) }
-  const { limits, schedules } = modules
-  return { limits: limits && { declare: limits }, schedules: schedules && { declare: schedules } }
+): Promise<{ readonly [K in 'limits' | 'flowSettings' | 'schedules']: ConductorOptions[K] | undefined }> {
+  const { limits, flowSettings, schedules } = modules
+  if (file)
+    return {
+      limits: file.limits(limits),
+      flowSettings: file.flowSettings(flowSettings),
+      schedules: await file.schedules(modules),
+    }
+  const declare = <T>(declared: T | undefined) => (declared === undefined ? undefined : { declare: declared })
+  return { limits: declare(limits), flowSettings: declare(flowSettings), schedules: declare(schedules) }
 }
 
 /** Returns the line that says what a signal has started, and what the next signal would do. */
