@@ -111,11 +111,10 @@ export class Conductor implements AsyncDisposable {
       ...{ count: concurrency, burst, maxJobs, isWeighted: sources.some(({ entry }) => entry.weight !== undefined) },
       maxIdleTime: maxIdleTime === undefined ? undefined : toMilliseconds(maxIdleTime, 'maxIdleTime'),
     })
-    this.#boards = sources.map((source) => ({
-      source,
-      lane: this.#slots.addLane(source.entry),
-      declared: source.entry,
-    }))
+    this.#boards = sources.map((source) => {
+      const { limits, flowSettings, schedules } = source.entry
+      return { source, lane: this.#slots.addLane(source.entry), declared: { limits, flowSettings, schedules } }
+    })
     this.#serviceHealth = new ServiceHealth({
       services: parts.services.checkable,
       log,

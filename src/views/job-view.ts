@@ -80,6 +80,7 @@ export interface PostingView {
   readonly expiresAt?: Date
   /** The maximum duration of a run, in milliseconds. */
   readonly deadline?: number
+  readonly resultTtl?: number
   readonly backOff?: NonNullable<Job['backOff']>
   readonly onOwnerLost?: 'fail'
   /** The jobs after which it is run. */
@@ -93,11 +94,11 @@ export interface PostingView {
 }
 
 export function postingView(job: Job): PostingView {
-  const { ref, key, keyTakenUntil, postedBy, delayedUntil, expiresAt, deadline, backOff, batch } = job
+  const { ref, key, keyTakenUntil, postedBy, delayedUntil, expiresAt, deadline, resultTtl, backOff, batch } = job
   const { resources, after, onOwnerLost } = job
   const limits = ownLimits(job)
   return defined({
-    ...{ ref, key, keyTakenUntil, postedBy, delayedUntil, expiresAt, deadline, backOff, batch },
+    ...{ ref, key, keyTakenUntil, postedBy, delayedUntil, expiresAt, deadline, resultTtl, backOff, batch },
     resources: Object.keys(resources).length > 0 ? resources : undefined,
     limits: limits.length > 0 ? limits : undefined,
     after: after.length > 0 ? after : undefined,

@@ -35,6 +35,8 @@ export interface EndedJob {
   readonly earlier?: readonly EarlierRun[]
   /** The results of its flow, if they are kept on the board, as {@link encodeKeptResults} has encoded them. */
   readonly results?: Uint8Array
+  /** The time from which the results are not read any more; absent for results that are read for as long as the history has the job. */
+  readonly resultsUntil?: number
 }
 
 /** A run before the last one. Without `ended`, its owner was lost. */
@@ -55,7 +57,7 @@ export function isCancellation(trashReason: string): boolean {
 
 /** Returns the record of a job that ends. @param end.postedAt undefined where it is not known */
 export function toEndedJobRecord(
-  { uuid, name, details, runs, attempts }: Posting,
+  { uuid, name, details, runs, attempts, resultTtl }: Posting,
   end: Pick<EndedJob, 'outcome' | 'who' | 'endedAt'> & {
     readonly postedAt: number | undefined
     readonly reason?: string | undefined
@@ -75,7 +77,9 @@ export function toEndedJobRecord(
     const listed = attempts.slice(0, -1).filter(({ omitted }) => !omitted)
     record.earlier = listed.slice(-MAX_EARLIER_RUNS).map(toEarlierRun)
   }
-  if (results) record.results = results
+  if (!results || resultTtl === 0) return record
+  record.results = results
+  if (resultTtl !== undefined) record.resultsUntil = endedAt + resultTtl
   return record
 }
 
@@ -111,8 +115,22 @@ export function decodeEndedJob(bytes: Uint8Array): EndedJob | undefined {
 
 /** Returns the fields as a job of the history; undefined if they are none. */
 export function toEndedJob(fields: Readonly<Record<string, unknown>>): EndedJob | undefined {
-  const { uuid, name, flow, version, outcome, who, runs, postedAt, startedAt, endedAt, reason, earlier, results } =
-    fields
+  const {
+    uuid,
+    name,
+    flow,
+    version,
+    outcome,
+    who,
+    runs,
+    postedAt,
+    startedAt,
+    endedAt,
+    reason,
+    earlier,
+    results,
+    resultsUntil,
+  } = fields
   if (typeof uuid !== 'string' || typeof name !== 'string' || typeof who !== 'string') return undefined
   if (outcome !== 'COMPLETE' && outcome !== 'TRASHED') return undefined
   if (!isCount(runs) || !isTime(postedAt) || !isTime(endedAt)) return undefined
@@ -124,6 +142,7 @@ export function toEndedJob(fields: Readonly<Record<string, unknown>>): EndedJob 
     ...(Array.isArray(earlier) && earlier.every(isEarlierRun) ? { earlier } : {}),
     ...(typeof reason === 'string' ? { reason } : {}),
     ...(results instanceof Uint8Array ? { results } : {}),
+    ...(isTime(resultsUntil) ? { resultsUntil } : {}),
   }
 }
 
@@ -159,6 +178,16 @@ export function encodeKeptResults(kept: KeptResults): Uint8Array {
   } catch (error) {
     return encodePlain({ notKept: describeError(error) }, 'msgpack')
   }
+}
+
+/** Returns the results that a job of the history has kept; undefined if it was to keep none. @param now the time of the board's clock */
+export function keptResultsOf(
+  { results, resultsUntil }: Pick<EndedJob, 'results' | 'resultsUntil'>,
+  { now }: { readonly now: number },
+): KeptResults | undefined {
+  if (!results) return undefined
+  if (resultsUntil === undefined || now < resultsUntil) return decodeKeptResults(results)
+  return { notKept: `they were kept until ${new Date(resultsUntil).toISOString()} (resultTtl)` }
 }
 
 /** Decodes kept results; damaged bytes count as not kept. */

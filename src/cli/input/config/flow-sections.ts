@@ -69,11 +69,12 @@ function toFlowDefaults({ keepLogbooks, keepResults, ...posting }: FlowSection):
   }
 }
 
-export function toPostOptions({ backOff, expiresAfter, deadline, ...others }: PostSection): PostOptions {
+export function toPostOptions({ backOff, expiresAfter, deadline, resultTtl, ...others }: PostSection): PostOptions {
   return {
     ...definedOnly(others),
     ...(expiresAfter === undefined ? {} : { expiresAfter: toDuration(expiresAfter) }),
     ...(deadline === undefined ? {} : { deadline: toDuration(deadline) }),
+    ...(resultTtl === undefined ? {} : { resultTtl: toDuration(resultTtl) }),
     ...(backOff === undefined
       ? {}
       : {

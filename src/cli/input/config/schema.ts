@@ -55,6 +55,7 @@ const posting = {
     .optional(),
   expiresAfter: duration('The time after which a job that has not started goes to the trash').optional(),
   deadline: duration('The time limit of a run').optional(),
+  resultTtl: duration('The time after the end of a job for which its results can be read').optional(),
   onOwnerLost: choice('The handling of a job whose owner dies', ['retry', 'fail']).optional(),
 }
 

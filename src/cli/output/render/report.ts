@@ -43,6 +43,7 @@ function boardFacts(job: JobView & PostingView & Pick<ReportedJob, 'failedAttemp
     key,
     keyTakenUntil,
     deadline,
+    resultTtl,
     delayedUntil,
     expiresAt,
     waitingFor,
@@ -63,6 +64,7 @@ function boardFacts(job: JobView & PostingView & Pick<ReportedJob, 'failedAttemp
     ['delayed', delayedUntil && `until ${delayedUntil.toISOString()}`],
     ['expires', expiresAt && `${expiresAt.toISOString()}, if nobody has started it`],
     ['deadline', deadline === undefined ? undefined : formatDuration(deadline)],
+    ['results', resultTtl === undefined ? undefined : `for ${formatDuration(resultTtl)} after its end`],
     ['back-off', job.backOff && formatBackOff(job.backOff)],
     [
       'runs',
