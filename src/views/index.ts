@@ -20,6 +20,7 @@ export {
   type JobView,
   jobFacts,
   jobView,
+  otherQueue,
   type PostingView,
   type PostView,
   postedView,

@@ -106,7 +106,8 @@ describe('jobs', () => {
   })
 
   test('a search by states reads the trash and the history', async () => {
-    const [done, trashed, waiting] = [await board.post('a', {}), await board.post('b', {}), await board.post('c', {})]
+    const done = await board.post('a', {}, { queue: 'bulk' })
+    const [trashed, waiting] = [await board.post('b', {}), await board.post('c', {})]
     await (await board.claim(done)).consume()
     await (await board.claim(trashed)).trash({ reason: 'broken' })
     const found = async (q: string) => {
@@ -120,6 +121,8 @@ describe('jobs', () => {
       [done.uuid, 'DONE'],
     ])
     expect(await found('state:trashed reason:brok*')).toEqual([[trashed.uuid, 'TRASHED']])
+    expect(await found('state:done queue:bulk')).toEqual([[done.uuid, 'DONE']])
+    expect(await found('state:done queue:default')).toEqual([])
     for (const { uuid } of [done, trashed, waiting]) {
       expect((await found(uuid)).map(([one]) => one)).toContain(uuid)
       expect((await found(uuid.slice(-12))).map(([one]) => one)).toContain(uuid)

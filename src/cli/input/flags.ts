@@ -134,6 +134,11 @@ const SHARED_FLAGS = {
 
 type SharedFlags = typeof SHARED_FLAGS
 
+/** The flag that selects the jobs of a queue, or of the queues of a pattern, in lists: see `toQueueFilter`. */
+export const QUEUE_FILTER_FLAG = {
+  '--queue <name>': ['only jobs of this queue; NAME* for all queues that begin with NAME', once()],
+} satisfies FlagTable
+
 /** The options of a command that prints JSON on request. */
 export type JsonOptions = OptionsOf<Pick<SharedFlags, '--json'>>
 

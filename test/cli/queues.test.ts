@@ -1,0 +1,90 @@
+/** What the command line shows of queues, and does with them. */
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { type JobBoard, openBoard } from '../../src/index.ts'
+import { type CliFolder, createCliFolder, FLOWS, jsonLines, killRemaining, type Outcome } from './workplace.ts'
+
+let place: CliFolder
+let board: JobBoard
+
+const jobboard = (...args: string[]): Promise<Outcome> => place.jobboard([...args, '--board', board.uri])
+/** Posts a job to a queue, under the name of the queue. */
+const post = (queue: string) => board.post('hello', { name: 'Ada' }, { queue, name: queue })
+
+beforeEach(async () => {
+  place = await createCliFolder()
+  await place.write('flows.js', FLOWS)
+  board = await openBoard(`sqlite:${join(place.cwd, 'jobs.db')}`)
+})
+afterEach(async () => {
+  await board.close()
+  await place[Symbol.asyncDispose]()
+})
+afterAll(killRemaining)
+
+/** The names of the jobs that a command lists. */
+async function listed(...args: string[]): Promise<string[]> {
+  const { stdout } = await jobboard(...args, '--json')
+  return jsonLines(stdout)
+    .map((job) => String(Object(job).name))
+    .sort()
+}
+
+describe('jobs, trash and history', () => {
+  test('list the jobs of a queue, or of the queues of a pattern', async () => {
+    for (const queue of ['tenant-a', 'tenant-b', 'bulk', 'default']) {
+      const [, trashed, done] = [await post(queue), await post(queue), await post(queue)]
+      await board.cancel(trashed)
+      await (await board.claim(done)).consume()
+    }
+    for (const list of [['jobs'], ['trash', 'list'], ['history', '--trashed']]) {
+      expect(await listed(...list, '--queue', 'bulk')).toEqual(['bulk'])
+      expect(await listed(...list, '--queue', 'default')).toEqual(['default'])
+      expect(await listed(...list, '--queue', 'tenant-*')).toEqual(['tenant-a', 'tenant-b'])
+      expect(await listed(...list, '--queue', '*')).toEqual(['bulk', 'default', 'tenant-a', 'tenant-b'])
+      expect((await jobboard(...list, '--queue', 'nobody')).stdout).toMatch(/^no .*jobs?.db\n$/)
+      expect(await jobboard(...list, '--queue', 'a,b')).toMatchObject({
+        ...{ exitCode: 2, stdout: '' },
+        stderr: expect.stringMatching(/^jobboard: --queue: queue "a,b" must not contain .*, as in tenant-\*\n$/),
+      })
+    }
+  })
+
+  test('have a column for the queue where a job is in another than the default one', async () => {
+    for (const queue of ['default', 'bulk']) {
+      const [trashed, done] = [await post(queue), await post(queue)]
+      await board.cancel(trashed)
+      await (await board.claim(done)).consume()
+      const isOther = queue === 'bulk'
+      for (const list of [['trash', 'list'], ['history']]) {
+        const [heads, ...rows] = (await jobboard(...list)).stdout.trim().split('\n')
+        expect(/ QUEUE /.test(heads ?? '')).toBe(isOther)
+        expect(rows.some((row) => / bulk +bulk /.test(row) || / bulk +\S+ +bulk /.test(row))).toBe(isOther)
+        const queues = jsonLines((await jobboard(...list, '--json')).stdout).map((job) => Object(job).queue)
+        expect(new Set(queues)).toEqual(new Set(isOther ? ['bulk', undefined] : [undefined]))
+      }
+      const report = await jobboard('trash', 'show', trashed.uuid)
+      expect(/\n +queue +bulk\n/.test(report.stdout)).toBe(isOther)
+    }
+  })
+
+  test('trash purge: removes the jobs of a queue, and leaves those of others', async () => {
+    for (const queue of ['tenant-a', 'tenant-b', 'bulk', 'default']) await board.cancel(await post(queue))
+    expect((await jobboard('trash', 'purge', '--queue', 'bulk', '--name', 'other')).stderr).toContain(
+      'no matching jobs',
+    )
+    expect((await jobboard('trash', 'purge', '--queue', 'bulk')).stdout).toMatch(/^\S{36}\n$/)
+    expect(await listed('trash', 'list')).toEqual(['default', 'tenant-a', 'tenant-b'])
+    expect((await jobboard('trash', 'purge', '--queue', 'tenant-*')).exitCode).toBe(0)
+    expect(await listed('trash', 'list')).toEqual(['default'])
+    expect(await jobboard('trash', 'purge', '--queue', 'default', '--all')).toMatchObject({
+      ...{ exitCode: 2, stdout: '' },
+      stderr: expect.stringContaining('select jobs by uuids, by --name, --queue and --older-than, or by --all'),
+    })
+    // Of a restore, --queue is the queue to which the jobs go, and selects none.
+    expect((await jobboard('trash', 'restore', '--queue', 'default')).stderr).toContain(
+      'by --name and --older-than, or by --all',
+    )
+    expect(await listed('trash', 'list')).toEqual(['default'])
+  })
+})
