@@ -88,3 +88,55 @@ describe('jobs, trash and history', () => {
     expect(await listed('trash', 'list')).toEqual(['default'])
   })
 })
+
+describe('the queues of a conductor', () => {
+  /** The queues of the jobs that a conductor has run, one after the other. */
+  async function order(...args: string[]): Promise<string[]> {
+    const once = ['--flows', 'flows.js', '--burst', '--concurrency', '1', '--board', board.uri]
+    const { stdout, stderr } = await place.spawned(['conductor', ...args, ...once])
+    expect(stderr).not.toContain('jobboard: ')
+    expect(stdout).toContain('runs hello')
+    return stderr.split('\n').flatMap((line) => (line.includes('"job consumed"') ? [JSON.parse(line).name] : []))
+  }
+
+  test('named as words are served in this order, in place of those of the config file', async () => {
+    await place.write('jobboard.yaml', 'conductor: { queues: { other: 1 } }\n')
+    for (const queue of ['low', 'default', 'high', 'low', 'default', 'high', 'other']) await post(queue)
+    const served = ['high', 'high', 'default', 'default', 'low', 'low']
+    expect(await order('high', 'default', 'low')).toEqual(served)
+    expect(await order()).toEqual(['other'])
+    for (const queue of ['b1', 'a', 'b2', 'a']) await post(queue)
+    expect(await order('a', 'b*')).toEqual(['a', 'a', 'b1', 'b2'])
+  })
+
+  test('named with -Q are served in turn, as a worker of Celery serves them', async () => {
+    await place.write('jobboard.yaml', 'conductor: { queues: [other] }\n')
+    for (const queue of ['images', 'images', 'images', 'mail', 'mail', 'other']) await post(queue)
+    const served = await order('-Q', 'images,mail')
+    expect([served.slice(0, 2).sort(), served.slice(2, 4).sort(), served.slice(4)]).toEqual([
+      ['images', 'mail'],
+      ['images', 'mail'],
+      ['images'],
+    ])
+    expect(await order()).toEqual(['other'])
+  })
+
+  test.each<[args: string[], message: string]>([
+    [['a', '--queue', 'b'], 'the queues are named as words (a) and with --queue: name them all in one of these ways'],
+    [['a', '-Q', 'b'], 'the queues are named as words (a) and with -Q: name them all in one of these ways'],
+    [['-Q', 'a', '--queue', 'b'], 'the queues are named with --queue and with -Q: name them all in one of these ways'],
+    [['other.mjs'], 'other.mjs is the name of a queue here: give a module with --flows, which may be repeated'],
+    [['a', 'b=2'], '--queue a needs a weight, as in --queue a=1, because other queues have one'],
+    [['a', 'a'], 'a conductor: queues contains "a" twice'],
+  ])('named as %j are refused', async (args, message) => {
+    const refused = await jobboard('conductor', ...args, '--flows', 'flows.js')
+    expect(refused).toEqual({ exitCode: 2, stdout: '', stderr: `jobboard: ${message}\n` })
+  })
+})
+
+test.each([['worker', 'high', '--burst'], ['work']])('%s is no command, and a conductor is meant', async (...words) => {
+  const stderr = `jobboard: unknown command '${words[0]}'; did you mean conductor?\n`
+  expect(await jobboard(...words)).toEqual({ exitCode: 2, stdout: '', stderr })
+  expect((await jobboard('limits', ...words)).stderr).not.toContain('conductor')
+  expect((await jobboard('constructor')).stderr).toBe("jobboard: unknown command 'constructor'; see jobboard --help\n")
+})

@@ -17,6 +17,7 @@ import {
   type ConductorFlags,
   openTelemetryOf,
   toConductorSettings,
+  withNamedQueues,
 } from '../../input/conductor-flags.ts'
 import { type FlagTable, type OptionsOf, oneOf, shared, texts, withFlags } from '../../input/flags.ts'
 import { type FlowModules, flowsOption, loadFlowsAndServices, type ModuleNames } from '../../input/flows-module.ts'
@@ -61,6 +62,10 @@ export function defineConductor(program: Command, run: RunAction): void {
         'With --burst, the exit code is 1 if a run has failed, or if jobs of its flows and queues are left that were to run by now. ' +
         'With --board repeated it takes jobs of several boards: of the first before those of the next.',
     )
+    .argument(
+      '[queue...]',
+      'queues whose jobs it claims, those of the first before those of the next: as --queue for each',
+    )
     .addHelpText('after', EXAMPLES)
     .action(run(conductor))
 }
@@ -70,13 +75,15 @@ Examples:
   $ jobboard conductor --flows ./flows.js --persistence directory:./logbooks
   $ jobboard conductor --flows ./flows.js --queue large --concurrency 1 --health 0.0.0.0:8080
   $ jobboard conductor --flows ./flows.js --burst
-  $ jobboard conductor --flows ./flows.js --queue urgent --queue bulk
+  $ jobboard conductor urgent bulk --flows ./flows.js
   $ jobboard conductor --flows ./flows.js --queue urgent=3,bulk=1`
 
 /** The pause between two attempts to reach any of several boards. */
 const START_PAUSE_MS = 500
 
-async function conductor(options: ConductorCommandOptions, context: CliContext, command: Command): Promise<ExitCode> {
+async function conductor(given: ConductorCommandOptions, context: CliContext, command: Command): Promise<ExitCode> {
+  const isQueueTyped = command.getOptionValueSource('queue') === 'cli'
+  const options = withNamedQueues(given, { words: command.args, isQueueTyped })
   // The signal reads the file again; it must end the process neither before the conductor has started nor after it has stopped.
   let hangUps = 0
   const onHangUp = () => {
