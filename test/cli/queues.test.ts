@@ -1,7 +1,8 @@
 /** What the command line shows of queues, and does with them. */
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { type JobBoard, openBoard } from '../../src/index.ts'
+import { type JobBoard, openBoard, type ServedQueues } from '../../src/index.ts'
+import { describeQueues } from '../../src/views/index.ts'
 import { type CliFolder, createCliFolder, FLOWS, jsonLines, killRemaining, type Outcome } from './workplace.ts'
 
 let place: CliFolder
@@ -91,11 +92,14 @@ describe('jobs, trash and history', () => {
 
 describe('the queues of a conductor', () => {
   /** The queues of the jobs that a conductor has run, one after the other. */
-  async function order(...args: string[]): Promise<string[]> {
+  async function order(args: readonly string[], queues: ServedQueues | undefined): Promise<string[]> {
     const once = ['--flows', 'flows.js', '--burst', '--concurrency', '1', '--board', board.uri]
     const { stdout, stderr } = await place.spawned(['conductor', ...args, ...once])
     expect(stderr).not.toContain('jobboard: ')
-    expect(stdout).toContain('runs hello')
+    const named = queues ? `, queues ${describeQueues(queues)}` : ''
+    expect(stdout).toContain(`runs hello, refused from ${board.uri}${named}, logbooks in `)
+    const started = stderr.split('\n').find((line) => line.includes('"conductor started"')) ?? '{}'
+    expect(JSON.parse(started).queues).toEqual(queues)
     return stderr.split('\n').flatMap((line) => (line.includes('"job consumed"') ? [JSON.parse(line).name] : []))
   }
 
@@ -103,22 +107,25 @@ describe('the queues of a conductor', () => {
     await place.write('jobboard.yaml', 'conductor: { queues: { other: 1 } }\n')
     for (const queue of ['low', 'default', 'high', 'low', 'default', 'high', 'other']) await post(queue)
     const served = ['high', 'high', 'default', 'default', 'low', 'low']
-    expect(await order('high', 'default', 'low')).toEqual(served)
-    expect(await order()).toEqual(['other'])
+    expect(await order(['high', 'default', 'low'], ['high', 'default', 'low'])).toEqual(served)
+    expect(await order([], { other: 1 })).toEqual(['other'])
     for (const queue of ['b1', 'a', 'b2', 'a']) await post(queue)
-    expect(await order('a', 'b*')).toEqual(['a', 'a', 'b1', 'b2'])
+    expect(await order(['a', 'b*'], ['a', 'b*'])).toEqual(['a', 'a', 'b1', 'b2'])
   })
 
   test('named with -Q are served in turn, as a worker of Celery serves them', async () => {
     await place.write('jobboard.yaml', 'conductor: { queues: [other] }\n')
     for (const queue of ['images', 'images', 'images', 'mail', 'mail', 'other']) await post(queue)
-    const served = await order('-Q', 'images,mail')
+    const served = await order(['-Q', 'images,mail'], { images: 1, mail: 1 })
     expect([served.slice(0, 2).sort(), served.slice(2, 4).sort(), served.slice(4)]).toEqual([
       ['images', 'mail'],
       ['images', 'mail'],
       ['images'],
     ])
-    expect(await order()).toEqual(['other'])
+    expect(await order([], ['other'])).toEqual(['other'])
+    await place.write('jobboard.yaml', '')
+    await post('any')
+    expect(await order([], undefined)).toEqual(['any'])
   })
 
   test.each<[args: string[], message: string]>([

@@ -7,6 +7,7 @@ import { NotConnected } from '../../../core/errors.ts'
 import { Redactor } from '../../../core/redaction.ts'
 import { formatDuration, toMilliseconds } from '../../../core/time.ts'
 import { redactUri } from '../../../core/uri.ts'
+import { describeQueues } from '../../../views/index.ts'
 import { type CliContext, DONE, type ExitCode, FAILED, type FileSettings, type RunAction } from '../../context.ts'
 import { BOARD_FLAGS, type BoardFlags, toBoards } from '../../input/board-flags.ts'
 import { LOG_FORMAT_CHOICES } from '../../input/choices.ts'
@@ -145,8 +146,9 @@ async function conductor(given: ConductorCommandOptions, context: CliContext, co
           )
         const health = healthUrl === undefined ? '' : `, health at ${healthUrl}/healthz`
         const from = boards.map(({ uri }) => redactUri(uri)).join(', ')
+        const queues = settings.queues ? `, queues ${describeQueues(settings.queues)}` : ''
         say(
-          `conductor ${name} runs ${flowNames} from ${from}, logbooks in ${persistence.uri}${health}; Ctrl-C stops it`,
+          `conductor ${name} runs ${flowNames} from ${from}${queues}, logbooks in ${persistence.uri}${health}; Ctrl-C stops it`,
         )
       },
       stopping: (stopped) => say(stopLine(stopped, settings)),
