@@ -147,3 +147,24 @@ test.each([['worker', 'high', '--burst'], ['work']])('%s is no command, and a co
   expect((await jobboard('limits', ...words)).stderr).not.toContain('conductor')
   expect((await jobboard('constructor')).stderr).toBe("jobboard: unknown command 'constructor'; see jobboard --help\n")
 })
+
+test('a job of a queue that no conductor serves says so, to who posts and to who tracks it', async () => {
+  const register = (name: string, queues: readonly string[]) =>
+    board.registerEntity({ kind: 'conductor', name, metadata: { flows: ['hello'], queues } })
+  const posted = async (...args: string[]) => {
+    const { stdout, stderr } = await jobboard('post', 'hello', '--store', '{"name":"Ada"}', ...args)
+    return { uuid: stdout.trim(), stderr }
+  }
+  await using _bulk = await register('bulk', ['bulk'])
+  const { uuid, stderr } = await posted('--queue', 'reports')
+  expect(stderr).toBe('no conductor serves queue reports; it waits for one that does\n')
+  expect((await posted('--queue', 'bulk')).stderr).toBe('')
+  const waited = await jobboard('post', 'hello', '--queue', 'reports', '--wait', '--within', '1ms')
+  expect(waited).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('no conductor serves queue reports; ') })
+  expect((await jobboard('track', uuid)).stdout).toMatch(/\n +because +no conductor serves queue reports\n/)
+  expect((await jobboard('show', uuid)).stdout).toMatch(/\n +because +no conductor serves queue reports\n/)
+  const [tracked] = jsonLines((await jobboard('track', uuid, '--json')).stdout)
+  expect(tracked).toMatchObject({ waitingFor: { kind: 'queue', queue: 'reports' } })
+  await using _all = await register('all', ['*'])
+  expect((await jobboard('track', uuid)).stdout).toMatch(/\n +waits for +its turn\n/)
+})

@@ -199,6 +199,7 @@ export const texts = {
       resource: 'Resource taken',
       limit: 'Limit reached',
       flow: 'No conductor has the flow',
+      queue: 'No conductor serves the queue',
       suspect: 'Its owners died',
       refusal: 'Claim refused',
     },
@@ -206,6 +207,7 @@ export const texts = {
     limit: 'Limit',
     resource: 'Resource',
     flow: 'Flow',
+    queue: 'Queue',
     job: 'Job',
   },
 
