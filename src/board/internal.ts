@@ -18,7 +18,7 @@ export { type AddedDeclarations, assertFixedPosting, missingDeclarations, toDecl
 export { encodeKeptResults, isCancellation } from './model/ended-job.ts'
 export { type FlowReference, isKnownToAny, toFlowReference } from './model/flow-reference.ts'
 export { toBatchRun } from './model/job-batch.ts'
-export { isQueueKey, toQueueOfKey } from './model/limits.ts'
+export { isQueueKey, queueLimitKey, toQueueOfKey } from './model/limits.ts'
 export { queueProblem, queuesOfSizes } from './model/queues.ts'
 export { assertBoardUri, openSide } from './open.ts'
 export { QueueChoice } from './queue/served-queues.ts'

@@ -15,6 +15,7 @@ import { defined } from '../core/options.ts'
 import { type ConductorView, conductorViews, countSlots, doesServe, type Slots } from './conductor-view.ts'
 import type { JobView } from './job-view.ts'
 import { LiveJobs } from './live-jobs.ts'
+import { pauseOfQueue, type QueuePauseView, queuesPausedByName } from './record-views.ts'
 
 export interface JobCount {
   readonly unclaimed: number
@@ -28,7 +29,7 @@ export interface InfoView {
   readonly paused: boolean
   /** Who has paused it, when and why, if that is known. */
   readonly pause?: BoardPause
-  /** The queues that have jobs or are paused, by name. */
+  /** The queues that have jobs, or are paused by their names, by name. */
   readonly queues: readonly QueueView[]
   readonly jobs: JobCount & { readonly byPriority: Readonly<Record<Priority, JobCount>> }
   readonly trashed: number
@@ -45,8 +46,8 @@ export interface QueueView extends JobCount {
   readonly queue: string
   /** The time of the post of the unclaimed job that was posted first. */
   readonly oldest?: Date
-  /** Who has paused it, when and why. */
-  readonly pause?: BoardPause
+  /** Who has paused it, when and why, and by which pattern. */
+  readonly pause?: QueuePauseView
   /** The number of conductors that serve it. */
   readonly conductors: number
 }
@@ -141,17 +142,16 @@ function toQueueViews(
   counts: ReadonlyMap<string, QueueCounts>,
   { pauses, conductors }: { readonly pauses: readonly QueuePause[]; readonly conductors: readonly ConductorView[] },
 ): QueueView[] {
-  const names = new Set([...counts.keys(), ...pauses.map(({ queue }) => queue)])
+  const names = new Set([...counts.keys(), ...queuesPausedByName(pauses)])
   return [...names].sort().map((queue) => {
     const { unclaimed = 0, claimed = 0, oldest } = counts.get(queue) ?? {}
-    const { queue: _, ...pause } = pauses.find((each) => each.queue === queue) ?? { queue }
     const serving = conductors.filter((conductor) => doesServe(conductor, queue)).length
     return {
       queue,
       unclaimed,
       claimed,
       conductors: serving,
-      ...defined({ oldest, pause: 'by' in pause ? pause : undefined }),
+      ...defined({ oldest, pause: pauseOfQueue(queue, pauses) }),
     }
   })
 }

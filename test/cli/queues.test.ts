@@ -168,3 +168,36 @@ test('a job of a queue that no conductor serves says so, to who posts and to who
   await using _all = await register('all', ['*'])
   expect((await jobboard('track', uuid)).stdout).toMatch(/\n +waits for +its turn\n/)
 })
+
+test('a pause of a pattern is shown for the queues that it pauses, and outlasts a resume of one of them', async () => {
+  for (const queue of ['tenant-a', 'tenant-b', 'bulk']) await post(queue)
+  await jobboard('pause', '--queue', 'tenant-b', '--reason', 'unpaid')
+  await board.limits.stop('queue/tenant-*', { by: 'ann', reason: 'the night' })
+  await board.limits.stop('queue/none-*')
+  const rows = (await jobboard('info')).stdout.split('\n')
+  expect(rows.find((row) => row.startsWith('tenant-a '))).toMatch(/ tenant-\*: by ann, \d+m?s ago: the night$/)
+  expect(rows.find((row) => row.startsWith('tenant-b '))).toMatch(/ by .*: unpaid$/)
+  expect(rows.find((row) => row.startsWith('bulk '))).not.toContain('ann')
+  expect(rows.some((row) => row.startsWith('none-') || row.startsWith('tenant-*'))).toBe(false)
+  const [info] = jsonLines((await jobboard('info', '--json')).stdout)
+  const pause = { by: 'ann', reason: 'the night', pattern: 'tenant-*', since: expect.any(String) }
+  expect(Object(info).queues).toContainEqual(expect.objectContaining({ queue: 'tenant-a', pause }))
+  const still =
+    "still stopped: queue tenant-* was paused by ann: the night; jobboard limits resume 'queue/tenant-*' ends it\n"
+  const resume = async (...args: string[]) => (await jobboard('resume', ...args)).stdout
+  expect(await resume()).toMatch(/; still paused: queue none-\*, queue tenant-\*, queue tenant-b\n$/)
+  expect(await resume('--queue', 'tenant-b')).toBe(
+    `claiming from queue tenant-b resumed on ${board.uri}; still paused: queue none-*\n${still}`,
+  )
+  expect(await resume('--queue', 'tenant-b')).toBe(
+    `queue tenant-b was not paused by its name on ${board.uri}\n${still}`,
+  )
+  expect(await jobboard('resume', '--queue', 'a,b')).toMatchObject({ exitCode: 2, stdout: '' })
+  await jobboard('limits', 'resume', 'queue/tenant-*', 'queue/none-*')
+  expect(await resume('--queue', 'tenant-b')).toBe(`queue tenant-b was not paused on ${board.uri}\n`)
+  expect((await jobboard('info')).stdout).not.toContain(' by ')
+  await board.limits.set('queue/bulk', { concurrency: 0 })
+  expect(await resume('--queue', 'bulk')).toMatch(
+    /\nstill stopped: .*; jobboard limits set queue\/bulk --concurrency 1 ends it\n$/,
+  )
+})

@@ -419,6 +419,7 @@ export const texts = {
     pauseText: 'No conductor claims a job of it until somebody resumes it. Jobs that run go on.',
     isPaused: 'The queue is paused.',
     resumed: 'The queue is resumed.',
+    byPattern: 'paused with',
     more: 'The board has more jobs than were counted.',
     empty: 'There are no jobs on this board, so it has no queues.',
   },

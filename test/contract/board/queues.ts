@@ -355,6 +355,24 @@ export function queuesContract({ openUnviewed, putRaw }: Place, { capabilities, 
     })
 
   if (capabilities.limits)
+    test('a pattern whose limit is stopped is among the paused queues, beside those that are paused by their names', async () => {
+      const [poster, board] = [await openUnviewed(), await openUnviewed()]
+      await post(poster, 'tenant-a', ['a1'])
+      await poster.limits.stop('queue/tenant-*', { by: 'ann', reason: 'the night' })
+      await poster.limits.stop('tenant-*')
+      await poster.pause({ queue: 'tenant-b', by: 'bob' })
+      const pattern = { queue: 'tenant-*', by: 'ann', reason: 'the night', since: expect.any(Date) }
+      const paused = (await board.pausedQueues()).toSorted((one, other) => (one.by < other.by ? -1 : 1))
+      expect(paused).toEqual([pattern, { queue: 'tenant-b', by: 'bob', since: expect.any(Date) }])
+      await nothingFrom(board, ['tenant-a'])
+      await board.resume({ queue: 'tenant-b' })
+      expect(await poster.pausedQueues()).toEqual([pattern])
+      await board.limits.resume('queue/tenant-*')
+      expect(await poster.pausedQueues()).toEqual([])
+      expect(await claimNames(board, { queues: ['tenant-a'] })).toEqual(['a1'])
+    })
+
+  if (capabilities.limits)
     test('a queue has a limit of its own, which also holds for jobs that keep no other', async () => {
       const [poster, board] = [await openUnviewed(), await openUnviewed()]
       await poster.limits.set('queue/bulk', { concurrency: 1 })

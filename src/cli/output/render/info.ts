@@ -50,6 +50,12 @@ function pauseText({ by, since, reason }: NonNullable<InfoView['pause']>, now: D
   return escapeUnprintable(`by ${by}, ${formatAge(since, now)} ago${why}`)
 }
 
+/** Returns who has paused a queue, with the pattern by which it is paused: `tenant-*: by ada, 5m ago`. */
+function queuePauseText({ pattern, ...pause }: NonNullable<QueueView['pause']>, now: Date): string {
+  const text = pauseText(pause, now)
+  return pattern === undefined ? text : `${escapeUnprintable(pattern)}: ${text}`
+}
+
 interface BarRow {
   readonly title: string
   readonly parts: readonly (readonly [count: number, tone: Tone])[]
@@ -111,7 +117,7 @@ function queueLines({ queues }: InfoView, screen: Screen): string[] {
       value: ({ conductors }) => String(conductors),
       tone: ({ conductors }) => (conductors === 0 ? 'odd' : undefined),
     },
-    { title: 'PAUSED', value: ({ pause }) => pause && pauseText(pause, screen.now), optional: true },
+    { title: 'PAUSED', value: ({ pause }) => pause && queuePauseText(pause, screen.now), optional: true },
   ]
   return ['', ...renderTable(columns, queues, screen)]
 }
