@@ -104,6 +104,12 @@ function rowTotal({ parts }: BarRow): number {
   return parts.reduce((total, [count]) => total + count, 0)
 }
 
+const RATE_COLUMN: Column<QueueView> = {
+  title: 'ENDED/MIN',
+  value: ({ endedPerMinute }) => endedPerMinute?.toString(),
+  optional: true,
+}
+
 /** Returns a table of the queues, unless the default one is the only one and not paused. */
 function queueLines({ queues }: InfoView, screen: Screen): string[] {
   if (queues.every(({ queue, pause }) => queue === 'default' && !pause)) return []
@@ -112,6 +118,7 @@ function queueLines({ queues }: InfoView, screen: Screen): string[] {
     { title: 'UNCLAIMED', value: ({ unclaimed }) => String(unclaimed) },
     { title: 'CLAIMED', value: ({ claimed }) => String(claimed) },
     { title: 'OLDEST', value: ({ oldest }) => oldest && formatAge(oldest, screen.now) },
+    ...(queues.some(({ endedPerMinute }) => endedPerMinute !== undefined) ? [RATE_COLUMN] : []),
     {
       title: 'CONDUCTORS',
       value: ({ conductors }) => String(conductors),
