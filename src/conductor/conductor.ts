@@ -191,7 +191,7 @@ export class Conductor implements AsyncDisposable {
   start(options: { signal?: AbortSignal | undefined } = {}): Promise<void> {
     return this.#lifecycle.start(
       async () => {
-        const { flows, concurrency, health, log, release } = this.#parts
+        const { flows, queues, concurrency, health, log, release } = this.#parts
         const onError = (error: unknown) => this.#reportError(error)
         this.#recording = this.#metrics?.subscribe()
         const answers = { health: () => this.#health(), metrics: this.#metrics?.answer, onError }
@@ -208,7 +208,14 @@ export class Conductor implements AsyncDisposable {
           ...this.#boards.map((each) => each.served ?? this.#serveLater(each)),
         ])
         log.info(
-          { conductor: this.name, ...this.#places, ...defined({ release }), flows: flows.names, concurrency },
+          {
+            conductor: this.name,
+            ...this.#places,
+            ...defined({ release }),
+            flows: flows.names,
+            ...defined({ queues }),
+            concurrency,
+          },
           'conductor started',
         )
       },

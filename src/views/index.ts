@@ -27,6 +27,7 @@ export {
   type JobView,
   jobFacts,
   jobView,
+  otherQueue,
   type PostingView,
   type PostView,
   postedView,
@@ -52,5 +53,15 @@ export {
   logbookView,
 } from './logbook-view.ts'
 export { currentRun, readOpenJob, type WaitingView, waitingView } from './open-job.ts'
-export { batchView, describeDeclaration, isLate, limitView, readBatchView, scheduleView } from './record-views.ts'
+export {
+  batchView,
+  describeDeclaration,
+  isLate,
+  limitView,
+  pauseOfQueue,
+  type QueuePauseView,
+  queuesPausedByName,
+  readBatchView,
+  scheduleView,
+} from './record-views.ts'
 export { checkpointView, formatCheckpoint, redactResults, type TrackedView, trackedView } from './tracked-view.ts'

@@ -47,6 +47,8 @@ export interface TrashView extends WorkView {
   readonly uuid: string
   readonly name: string
   readonly state: 'TRASHED'
+  /** The queue; absent for the default one. */
+  readonly queue?: string
   readonly by: string
   readonly at: Date
   readonly reason: string
@@ -152,18 +154,23 @@ function toJobView(job: Job, state: Pick<JobView, 'state' | 'owner'>): JobView {
 export function jobFacts(
   posting: Omit<JobFacts, keyof WorkView | 'queue'> & Pick<Job, 'details'> & { readonly queue?: string },
 ): JobFacts {
-  const { uuid, name, priority, queue = DEFAULT_QUEUE, runs, maxAttempts } = posting
-  const other = queue === DEFAULT_QUEUE ? {} : { queue }
-  return { uuid, name, ...workView(posting), priority, ...other, runs, maxAttempts }
+  const { uuid, name, priority, queue, runs, maxAttempts } = posting
+  return { uuid, name, ...workView(posting), priority, ...otherQueue(queue), runs, maxAttempts }
+}
+
+/** Returns the queue as a property, unless it is the default one: lists of a board without queues have no such property. */
+export function otherQueue(queue: string = DEFAULT_QUEUE): { readonly queue?: string } {
+  return queue === DEFAULT_QUEUE ? {} : { queue }
 }
 
 export function trashView(job: TrashedJob, redaction: Redactor): TrashView {
-  const { uuid, name, who, at, reason, failure } = job
+  const { uuid, name, queue, who, at, reason, failure } = job
   return {
     uuid,
     name,
     state: 'TRASHED',
     ...workView(job),
+    ...otherQueue(queue),
     by: who,
     at,
     reason: redaction.text(reason),

@@ -85,6 +85,14 @@ export function ageLimit(text: string, what: string): Date {
   return new Date(Date.now() - toMilliseconds(parseDuration(text, what), what))
 }
 
+/** Returns what filters jobs by `--queue`, a name or a pattern; undefined without the flag. @throws InvalidArgument */
+export async function toQueueFilter(queue: string | undefined): Promise<((queue: string) => boolean) | undefined> {
+  if (queue === undefined) return undefined
+  const { QueueChoice } = await import('../../board/internal.ts')
+  const choice = QueueChoice.parse([queue], '--queue')
+  return (name) => choice.includes(name)
+}
+
 /**
  * Parses a JSON object. Its content is never repeated in an error: it may hold secrets.
  *

@@ -199,6 +199,7 @@ export const texts = {
       resource: 'Resource taken',
       limit: 'Limit reached',
       flow: 'No conductor has the flow',
+      queue: 'No conductor serves the queue',
       suspect: 'Its owners died',
       refusal: 'Claim refused',
     },
@@ -206,6 +207,7 @@ export const texts = {
     limit: 'Limit',
     resource: 'Resource',
     flow: 'Flow',
+    queue: 'Queue',
     job: 'Job',
   },
 
@@ -417,6 +419,7 @@ export const texts = {
     pauseText: 'No conductor claims a job of it until somebody resumes it. Jobs that run go on.',
     isPaused: 'The queue is paused.',
     resumed: 'The queue is resumed.',
+    byPattern: 'paused with',
     more: 'The board has more jobs than were counted.',
     empty: 'There are no jobs on this board, so it has no queues.',
   },

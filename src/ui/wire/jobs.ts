@@ -6,7 +6,7 @@ import { cancellation, failure, scan, time } from './common.ts'
 export const JOB_STATES = ['WAITING', 'DELAYED', 'RUNNING', 'TRASHED', 'DONE'] as const
 
 export const waitingFor = z.object({
-  kind: z.enum(['pause', 'delay', 'job', 'resource', 'limit', 'flow', 'disabled', 'suspect', 'refusal']),
+  kind: z.enum(['pause', 'delay', 'job', 'resource', 'limit', 'flow', 'disabled', 'queue', 'suspect', 'refusal']),
   /** The reason for people. */
   text: z.string(),
   until: time.optional(),
@@ -15,6 +15,7 @@ export const waitingFor = z.object({
   /** The uuids of jobs that are in the way; at most ten. */
   jobs: z.array(z.string()).optional(),
   flow: z.string().optional(),
+  queue: z.string().optional(),
 })
 export type WireWaitingFor = z.infer<typeof waitingFor>
 

@@ -244,12 +244,12 @@ const CONFIG = [
 
 const ENDED: readonly EndedJob[] = [
   {
-    ...{ uuid: uuid(1), name: 'photo-1', flow: 'photo', outcome: 'COMPLETE', reason: undefined },
+    ...{ uuid: uuid(1), name: 'photo-1', flow: 'photo', queue: 'bulk', outcome: 'COMPLETE', reason: undefined },
     ...{ who: 'ada@host', runs: 2, version: '1', cancelled: false, earlierRuns: [] },
     ...{ postedAt: at(0), startedAt: at(0), endedAt: new Date(at(0).getTime() + 4_333) },
   },
   {
-    ...{ uuid: uuid(2), name: 'photo-2', flow: undefined, outcome: 'TRASHED', reason: 'expired' },
+    ...{ uuid: uuid(2), name: 'photo-2', flow: undefined, queue: 'default', outcome: 'TRASHED', reason: 'expired' },
     ...{ who: 'ada@host', runs: 0, postedAt: at(0), startedAt: undefined, endedAt: at(0) },
     ...{ version: undefined, cancelled: false, earlierRuns: [] },
   },
@@ -280,6 +280,7 @@ const KEPT = { board: 'redis://127.0.0.1:6379/0?prefix=demo', persistence: 'dire
 const SCREENS: Readonly<Record<string, (screen: Screen) => string[]>> = {
   jobs: (screen) => jobsTable(JOBS, screen),
   'trash-list': (screen) => trashTable([TRASHED], screen),
+  'trash-queues': (screen) => trashTable([TRASHED, { ...TRASHED, uuid: uuid(4), queue: 'bulk' }], screen),
   config: (screen) => configTable(CONFIG, screen),
   history: (screen) => historyTable(ENDED, screen),
   ...Object.fromEntries(

@@ -6,6 +6,7 @@ import { NotConnected } from '../../../core/errors.ts'
 import { Redactor } from '../../../core/redaction.ts'
 import { formatDuration, toMilliseconds } from '../../../core/time.ts'
 import { redactUri } from '../../../core/uri.ts'
+import { describeQueues } from '../../../views/index.ts'
 import { type CliContext, DONE, type ExitCode, FAILED, type FileSettings, type RunAction } from '../../context.ts'
 import { BOARD_FLAGS, type BoardFlags, toBoards } from '../../input/board-flags.ts'
 import { LOG_FORMAT_CHOICES } from '../../input/choices.ts'
@@ -16,6 +17,7 @@ import {
   type ConductorFlags,
   openTelemetryOf,
   toConductorSettings,
+  withNamedQueues,
 } from '../../input/conductor-flags.ts'
 import { type FlagTable, type OptionsOf, oneOf, shared, texts, withFlags } from '../../input/flags.ts'
 import { type FlowModules, flowsOption, loadFlowsAndServices, type ModuleNames } from '../../input/flows-module.ts'
@@ -60,6 +62,10 @@ export function defineConductor(program: Command, run: RunAction): void {
         'With --burst, the exit code is 1 if a run has failed, or if jobs of its flows and queues are left that were to run by now. ' +
         'With --board repeated it takes jobs of several boards: of the first before those of the next.',
     )
+    .argument(
+      '[queue...]',
+      'queues whose jobs it claims, those of the first before those of the next: as --queue for each',
+    )
     .addHelpText('after', EXAMPLES)
     .action(run(conductor))
 }
@@ -69,13 +75,15 @@ Examples:
   $ jobboard conductor --flows ./flows.js --persistence directory:./logbooks
   $ jobboard conductor --flows ./flows.js --queue large --concurrency 1 --health 0.0.0.0:8080
   $ jobboard conductor --flows ./flows.js --burst
-  $ jobboard conductor --flows ./flows.js --queue urgent --queue bulk
+  $ jobboard conductor urgent bulk --flows ./flows.js
   $ jobboard conductor --flows ./flows.js --queue urgent=3,bulk=1`
 
 /** The pause between two attempts to reach any of several boards. */
 const START_PAUSE_MS = 500
 
-async function conductor(options: ConductorCommandOptions, context: CliContext, command: Command): Promise<ExitCode> {
+async function conductor(given: ConductorCommandOptions, context: CliContext, command: Command): Promise<ExitCode> {
+  const isQueueTyped = command.getOptionValueSource('queue') === 'cli'
+  const options = withNamedQueues(given, { words: command.args, isQueueTyped })
   // The signal reads the file again; it must end the process neither before the conductor has started nor after it has stopped.
   let hangUps = 0
   const onHangUp = () => {
@@ -137,8 +145,9 @@ async function conductor(options: ConductorCommandOptions, context: CliContext, 
           )
         const health = healthUrl === undefined ? '' : `, health at ${healthUrl}/healthz`
         const from = boards.map(({ uri }) => redactUri(uri)).join(', ')
+        const queues = settings.queues ? `, queues ${describeQueues(settings.queues)}` : ''
         say(
-          `conductor ${name} runs ${flowNames} from ${from}, logbooks in ${persistence.uri}${health}; Ctrl-C stops it`,
+          `conductor ${name} runs ${flowNames} from ${from}${queues}, logbooks in ${persistence.uri}${health}; Ctrl-C stops it`,
         )
       },
       stopping: (stopped) => say(stopLine(stopped, settings)),

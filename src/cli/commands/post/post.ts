@@ -91,7 +91,7 @@ async function post(options: PostCommandOptions, context: CliContext, command: C
   if (!job.created) context.stderr.write(`${describeTakenKey(job)}: ${escapeUnprintable(String(job))}\n`)
   if (!options.json) await printLines(context, [job.uuid])
   else if (!options.wait) await printJson(context, [postedView(job)])
-  await warnOfUnknownFlow(job, opened.board, context)
+  await warnOfUnservedJob(job, opened.board, context)
   if (!options.wait) return DONE
   const how = { logbooks, ...limits, ...toUnlimitedWait(command), redact: redactedKeys(options, context) }
   const state = await follow(job, how, context)
@@ -156,10 +156,11 @@ function describeTakenKey({ because, replaced }: PostedJob): string {
     : 'a job with this key is on the board already'
 }
 
-/** Warns of a flow that no conductor knows: the job of a misspelt name is posted like any other, and is never run. */
-async function warnOfUnknownFlow(job: Job, board: JobBoard, { stderr }: CliContext): Promise<void> {
+/** Warns of a flow that no conductor knows, and of a queue that none serves: the job of a misspelt name is posted like any other, and is never run. */
+async function warnOfUnservedJob(job: Job, board: JobBoard, { stderr }: CliContext): Promise<void> {
   const held = await board.waitingFor(job).catch(() => undefined)
-  if (held?.kind === 'flow') stderr.write(`${escapeUnprintable(`${held.text}; it waits for one that does`)}\n`)
+  if (held?.kind === 'flow' || held?.kind === 'queue')
+    stderr.write(`${escapeUnprintable(`${held.text}; it waits for one that does`)}\n`)
 }
 
 function postToBoard(

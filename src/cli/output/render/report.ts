@@ -98,10 +98,11 @@ function formatBackOff({ first, factor, max, jitter }: NonNullable<PostingView['
   return parts.filter((part) => part !== undefined).join(', ')
 }
 
-function trashFacts({ by, at, reason, failure }: TrashView): Facts {
+function trashFacts({ queue, by, at, reason, failure }: TrashView): Facts {
   return [
     ['trashed', `${at.toISOString()} by ${by}`],
     ['reason', reason],
+    ['queue', queue],
     ['failure', failure && describeFailure(failure)],
   ]
 }
