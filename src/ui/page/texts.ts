@@ -199,6 +199,7 @@ export const texts = {
       resource: 'Resource taken',
       limit: 'Limit reached',
       flow: 'No conductor has the flow',
+      disabled: 'Flow not enabled',
       queue: 'No conductor serves the queue',
       suspect: 'Its owners died',
       refusal: 'Claim refused',
