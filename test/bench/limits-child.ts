@@ -1,5 +1,5 @@
 /**
- * One process of `bench -- limits`: `limits-child.ts ROLE NUMBER URI [KEYS]`. It uses the package as it is published, prints `ready` when it
+ * One process of `bench -- limits`: `limits-child.ts ROLE NUMBER URI [KEYS [QUEUES]]`. It uses the package as it is published, prints `ready` when it
  * is connected, does its part when it receives a line, and ends with a line of JSON.
  */
 import { openBoard } from 'jobboard'
@@ -8,12 +8,24 @@ import { now, sideBySide, whenTold } from './part-child.ts'
 /** Posted side by side, and claimed at once. */
 const WIDTH = 512
 
-const [role = '', number = '', uri = '', keys = ''] = process.argv.slice(2)
+const [role = '', number = '', uri = '', keys = '', queueNames = ''] = process.argv.slice(2)
 const count = Number(number)
 const limits = keys === '' ? {} : { limits: keys.split(',') }
+/** The jobs are posted to these queues in turn, and claimed from them by equal weights. */
+const queues = queueNames === '' ? [] : queueNames.split(',')
+const served = queues.length === 0 ? {} : { queues: Object.fromEntries(queues.map((queue) => [queue, 1])) }
+let posts = 0
+
+/** Returns the options of the next post. */
+function postOptions() {
+  posts += 1
+  const queue = queues[posts % queues.length]
+  return queue === undefined ? limits : { ...limits, queue }
+}
 
 await using board = await openBoard(uri)
-if (role === 'produce') await whenTold(() => sideBySide(count, WIDTH, () => board.post('flow', { n: 1 }, limits)))
+if (role === 'produce')
+  await whenTold(() => sideBySide(count, WIDTH, () => board.post('flow', { n: 1 }, postOptions())))
 if (role === 'consume') {
   // A worker that is running for some time has read the board, however many jobs wait on it.
   await consume(1)
@@ -44,7 +56,7 @@ if (role === 'race')
 async function consume(jobs: number): Promise<void> {
   const settling: Promise<void>[] = []
   while (settling.length < jobs) {
-    const claims = await board.claimNext({ max: Math.min(WIDTH, jobs - settling.length) })
+    const claims = await board.claimNext({ max: Math.min(WIDTH, jobs - settling.length), ...served })
     for (const claim of claims) settling.push(claim.consume())
   }
   await Promise.all(settling)

@@ -39,16 +39,15 @@ interface Case {
   readonly keys: string
   /** Whether very many jobs wait for a limit on the board. */
   readonly isCrowded?: boolean
+  /** The queues of the jobs, which one process serves by equal weights. */
+  readonly queues?: string
 }
 
 const NONE: Case = { what: 'no limits', keys: '' }
 const CROWDED: Case = { what: `beside ${WAITING} jobs that wait for one limit`, keys: '', isCrowded: true }
-const CASES: readonly Case[] = [
-  NONE,
-  CROWDED,
-  { what: 'with a slot each', keys: 'slots' },
-  { what: 'with a token each', keys: 'tokens' },
-]
+const SLOTS: Case = { what: 'with a slot each', keys: 'slots' }
+const IN_QUEUES: Case = { what: 'with a slot each, in two queues', keys: 'slots', queues: 'one,two' }
+const CASES: readonly Case[] = [NONE, CROWDED, SLOTS, IN_QUEUES, { what: 'with a token each', keys: 'tokens' }]
 
 export default async function limits(): Promise<void> {
   await using zookeeper = await startBenchServer()
@@ -83,12 +82,12 @@ export default async function limits(): Promise<void> {
     const cost = await costs(place)
     await races(place)
     const wakeUps = await measureWakeUps(place.what, place.uriOf('wake-ups'))
-    if (place.hasGoals) goals.push(cost, ...wakeUps)
+    if (place.hasGoals) goals.push(...cost, ...wakeUps)
   }
   printGoals(goals)
 }
 
-async function costs(place: Place): Promise<Goal> {
+async function costs(place: Place): Promise<readonly Goal[]> {
   const took = new Map(CASES.map((each) => [each, [] as number[]]))
   await prepare(place.uriOf('plain'), { isCrowded: false })
   await prepare(place.uriOf('crowded'), { isCrowded: true })
@@ -100,7 +99,7 @@ async function costs(place: Place): Promise<Goal> {
     for (const each of cases) took.get(each)?.push(await lifeCycles(place, each, JOBS))
   }
   console.log(
-    `\nlife cycles of ${JOBS} jobs on ${place.what}; the median (range) of ${PAIRED_ROUNDS} rounds, and of ${ROUNDS} for slots and tokens`,
+    `\nlife cycles of ${JOBS} jobs on ${place.what}; the median (range) of ${PAIRED_ROUNDS} rounds, and of ${ROUNDS} for slots, queues and tokens`,
   )
   const plain = took.get(NONE) ?? []
   for (const [{ what }, all] of took) {
@@ -108,9 +107,22 @@ async function costs(place: Place): Promise<Goal> {
     const extra = all.map((ms, round) => ((ms - (plain[round] ?? Number.NaN)) * 1_000) / JOBS)
     console.log(`  ${what.padEnd(44)} ${spread(perSecond, 0)} /s  ${spread(extra, 0)} µs more per job`)
   }
-  const ratio = median((took.get(CROWDED) ?? []).map((ms, round) => (plain[round] ?? Number.NaN) / ms))
-  const what = `jobs per second beside ${WAITING} jobs that wait for one limit on ${place.what}, times without:`
-  return { what, value: ratio, goal: { atLeast: 0.95 } }
+  const ratioOf = (measured: Case, to: Case) => {
+    const base = took.get(to) ?? []
+    return median((took.get(measured) ?? []).map((ms, round) => (base[round] ?? Number.NaN) / ms))
+  }
+  return [
+    {
+      what: `jobs per second beside ${WAITING} jobs that wait for one limit on ${place.what}, times without:`,
+      value: ratioOf(CROWDED, NONE),
+      goal: { atLeast: 0.95 },
+    },
+    {
+      what: `jobs per second of one limit in two queues on ${place.what}, times in one:`,
+      value: ratioOf(IN_QUEUES, SLOTS),
+      goal: { atLeast: 0.9 },
+    },
+  ]
 }
 
 async function prepare(uri: string, { isCrowded }: { readonly isCrowded: boolean }): Promise<void> {
@@ -123,12 +135,12 @@ async function prepare(uri: string, { isCrowded }: { readonly isCrowded: boolean
   await filler.go()
 }
 
-async function lifeCycles(place: Place, { keys, isCrowded }: Case, jobs: number): Promise<number> {
+async function lifeCycles(place: Place, { keys, isCrowded, queues = '' }: Case, jobs: number): Promise<number> {
   const uri = place.uriOf(isCrowded ? 'crowded' : 'plain')
-  await using first = await startPart(CHILD, ['produce', '1', uri, keys])
+  await using first = await startPart(CHILD, ['produce', '1', uri, keys, queues])
   await first.go()
-  await using consumer = await startPart(CHILD, ['consume', String(jobs), uri])
-  await using producer = await startPart(CHILD, ['produce', String(jobs), uri, keys])
+  await using consumer = await startPart(CHILD, ['consume', String(jobs), uri, '', queues])
+  await using producer = await startPart(CHILD, ['produce', String(jobs), uri, keys, queues])
   const consuming = consumer.go()
   const begin = performance.now()
   const [{ at }] = await Promise.all([consuming, producer.go()])
