@@ -22,9 +22,9 @@ export function FlowSettings({ flow }: { flow: string | null }): JSX.Element | n
   const reading = useReading<{ readonly settings: readonly WireFlowSettings[] }>(path, ['flows'])
   if (!isSupported) return null
   return (
-    <section aria-labelledby="settings">
+    <section>
       <div class="heading">
-        <h2 id="settings">{t.title}</h2>
+        <h2>{t.title}</h2>
         <div class="buttons">
           <Action needs="flow.set" onClick={() => setSettings(flow === null ? undefined : { flow })}>
             {t.set}
