@@ -39,6 +39,7 @@ const INNER: Readonly<Record<string, Levels>> = {
   board: [
     ['model', 'contract'],
     ['backends', 'queue', 'records'],
+    ['settings'],
     ['limits', 'schedules'],
     ['view'],
     ['jobs'],

@@ -73,7 +73,7 @@ const SIDEBAR = [
   },
   {
     text: 'Post jobs',
-    items: pages('guides', ['boards', 'results', 'watching', 'stopping', 'many-jobs', 'schedules', 'recurring', 'resources', 'limits', 'limiting']),
+    items: pages('guides', ['boards', 'results', 'watching', 'stopping', 'many-jobs', 'schedules', 'recurring', 'queues', 'resources', 'limits', 'limiting', 'flow-settings']),
   },
   {
     text: 'Run jobs',

@@ -4,7 +4,7 @@ import { createInterface } from 'node:readline/promises'
 import type { Writable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import type { Command } from 'commander'
-import type { DeclaredLimits, DeclaredSchedule, DeclaredSchedules } from '../board/index.ts'
+import type { DeclaredFlowSettings, DeclaredLimits, DeclaredSchedule, DeclaredSchedules } from '../board/index.ts'
 import { InvalidArgument } from '../core/errors.ts'
 import type { AnyFlow, FlowDefaults } from '../flow/index.ts'
 
@@ -54,6 +54,8 @@ export interface FileSettings {
    * @throws InvalidArgument
    */
   limits(exported?: DeclaredLimits['declare']): DeclaredLimits | undefined
+  /** Returns the settings of flows that conductors set on their board, in the same way. @throws InvalidArgument */
+  flowSettings(exported?: DeclaredFlowSettings['declare']): DeclaredFlowSettings | undefined
   /** Returns the schedules that conductors put on their board: of the file, and of the modules, which the file replaces by id. @throws InvalidArgument */
   schedules(modules: KnownModules): Promise<DeclaredSchedules | undefined>
   /** Returns what the file says of a flow. @throws InvalidArgument */

@@ -32,7 +32,7 @@ async function runUnderstood(argv: readonly string[], context: CliContext): Prom
     if (error.exitCode === 0) return DONE
     // No command was given, and the help with the list of commands is on standard error.
     if (error.code === 'commander.help') return WRONG_USAGE
-    const message = safeMessage(error).replace(/\.$/, '')
+    const message = safeMessage(error, commandWords(argv, context)).replace(/\.$/, '')
     const isAnswered = message.includes('; did you mean ')
     throw new InvalidArgument(isAnswered ? message : `${message}${helpHint(error, argv, context)}`)
   }
@@ -41,11 +41,15 @@ async function runUnderstood(argv: readonly string[], context: CliContext): Prom
 /**
  * Returns the message without secrets. A misspelt option with its value in the same word may contain the value of
  * `--store`. A suggestion of commander may be quite a different word, and is omitted then.
+ *
+ * @param words the words of the command line that name a command
  */
-function safeMessage(error: CommanderError): string {
+function safeMessage(error: CommanderError, words: readonly string[]): string {
   const [message = '', suggestion] = error.message.replace(/^error: /, '').split(/\n(?=\(Did you mean)/)
   const bare = error.code === 'commander.unknownOption' ? message.replace(/=.*'/s, "'") : message
   const [, given = ''] = /'(.*)'/s.exec(bare) ?? []
+  const meant = words.length === 0 && error.code === 'commander.unknownCommand' && COMMANDS_OF_OTHERS.get(given)
+  if (meant) return `${bare}; did you mean ${meant}?`
   const [, similar] = /^\(Did you mean ([\w-]+)\?\)$/.exec(suggestion ?? '') ?? []
   return similar !== undefined && isMisspelt(given, similar) ? `${bare}; did you mean ${similar}?` : bare
 }
@@ -58,6 +62,12 @@ function helpHint(error: CommanderError, argv: readonly string[], context: CliCo
     words[0] === 'post' && error.code === 'commander.excessArguments' ? '; give the inputs with --store' : ''
   return `${inputs}; see jobboard ${[...words, '--help'].join(' ')}`
 }
+
+/** The commands that people type who come from other job systems, by their words there. */
+const COMMANDS_OF_OTHERS: ReadonlyMap<string, string> = new Map([
+  ['worker', 'conductor'],
+  ['work', 'conductor'],
+])
 
 const WITH_HELP_HINT = [
   'commander.unknownCommand',

@@ -111,11 +111,10 @@ export class Conductor implements AsyncDisposable {
       ...{ count: concurrency, burst, maxJobs, isWeighted: sources.some(({ entry }) => entry.weight !== undefined) },
       maxIdleTime: maxIdleTime === undefined ? undefined : toMilliseconds(maxIdleTime, 'maxIdleTime'),
     })
-    this.#boards = sources.map((source) => ({
-      source,
-      lane: this.#slots.addLane(source.entry),
-      declared: source.entry,
-    }))
+    this.#boards = sources.map((source) => {
+      const { limits, flowSettings, schedules } = source.entry
+      return { source, lane: this.#slots.addLane(source.entry), declared: { limits, flowSettings, schedules } }
+    })
     this.#serviceHealth = new ServiceHealth({
       services: parts.services.checkable,
       log,
@@ -192,7 +191,7 @@ export class Conductor implements AsyncDisposable {
   start(options: { signal?: AbortSignal | undefined } = {}): Promise<void> {
     return this.#lifecycle.start(
       async () => {
-        const { flows, concurrency, health, log, release } = this.#parts
+        const { flows, queues, concurrency, health, log, release } = this.#parts
         const onError = (error: unknown) => this.#reportError(error)
         this.#recording = this.#metrics?.subscribe()
         const answers = { health: () => this.#health(), metrics: this.#metrics?.answer, onError }
@@ -209,7 +208,14 @@ export class Conductor implements AsyncDisposable {
           ...this.#boards.map((each) => each.served ?? this.#serveLater(each)),
         ])
         log.info(
-          { conductor: this.name, ...this.#places, ...defined({ release }), flows: flows.names, concurrency },
+          {
+            conductor: this.name,
+            ...this.#places,
+            ...defined({ release }),
+            flows: flows.names,
+            ...defined({ queues }),
+            concurrency,
+          },
           'conductor started',
         )
       },

@@ -93,6 +93,8 @@ export class ServedBoard {
   #timesEmptied = 0
   #preparedFor = 0
   #isBeginningAnew = false
+  /** The shortest age, of the jobs that ran here, at which a logbook is to be removed by its posting. */
+  #shortestBookAge = Number.POSITIVE_INFINITY
   #hasBegun = false
 
   constructor(options: ServedBoardOptions) {
@@ -109,6 +111,9 @@ export class ServedBoard {
       disclosure: new DisclosurePolicy({ ...options, encrypted: persistence.encrypts === true }),
       limits: board.limits,
       flowRules: () => boardInternals(board).flowRules,
+      onBookAge: (age) => {
+        this.#shortestBookAge = Math.min(age, this.#shortestBookAge)
+      },
       readEnds: (request) => boardInternals(board).readEnds(request),
       boardId: boardId(board.uri),
       recordedPlace: boardInternals(board).recordedPlace,
@@ -356,7 +361,7 @@ export class ServedBoard {
     const { board } = parts
     const flowAges = () => {
       const kept = boardInternals(board).flowRules.valuesOf('keepLogbooks')
-      return [...ages, ...kept.filter((age) => age !== 'forever')]
+      return [...ages, this.#shortestBookAge, ...kept.filter((age) => age !== 'forever')]
     }
     const age = toAge(removeLogbooksAfter, 'removeLogbooksAfter')
     await Promise.all([

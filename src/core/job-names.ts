@@ -3,6 +3,24 @@
 /** The queue of jobs that were posted without one. */
 export const DEFAULT_QUEUE = 'default'
 
+/** Returns whether a name, or a pattern such as `tenant-*`, stands for a queue. */
+export function isNameOfQueue(nameOrPattern: string, queue: string): boolean {
+  return nameOrPattern === queue || (nameOrPattern.endsWith('*') && queue.startsWith(nameOrPattern.slice(0, -1)))
+}
+
+/**
+ * Returns whether a conductor serves a queue.
+ *
+ * @param reported the queues that it reports: names and patterns in order, or with weights. Any program may have written them: one that cannot
+ * be read counts as absent, and a conductor that reports no queues serves all
+ */
+export function servesQueue(reported: unknown, queue: string): boolean {
+  const weights = Object.entries(Object(reported)).filter(([, weight]) => typeof weight === 'number')
+  const names: readonly unknown[] = Array.isArray(reported) ? reported : weights.map(([name]) => name)
+  const isKnown = names.every((name) => typeof name === 'string') && (Array.isArray(reported) || names.length > 0)
+  return !isKnown || names.some((name) => isNameOfQueue(name, queue))
+}
+
 /**
  * References to jobs: the uuid, followed by the backend's id of the job. With it any process finds the job in one round trip on a
  * board of any length, where the uuid alone may need a listing.

@@ -2,6 +2,7 @@
 
 import type { Entity } from '../board/index.ts'
 import { isDate } from '../core/errors.ts'
+import { servesQueue } from '../core/job-names.ts'
 import { formatDuration } from './duration.ts'
 
 /** The readers of the fields of an object that another program may have written. A reader returns undefined for a value of another type. */
@@ -134,8 +135,7 @@ function readDate(value: unknown): Date | undefined {
 
 /** Returns whether a conductor serves a queue. A conductor that names no queues serves all. */
 export function doesServe({ queues }: Pick<ConductorView, 'queues'>, queue: string): boolean {
-  const names = Array.isArray(queues) ? queues : Object.keys(queues ?? { '*': 1 })
-  return names.some((name) => (name.endsWith('*') ? queue.startsWith(name.slice(0, -1)) : name === queue))
+  return servesQueue(queues, queue)
 }
 
 /** Returns the queues that a conductor serves, for people: `urgent, bulk`, or `urgent=3, bulk=1`. */

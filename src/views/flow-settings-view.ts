@@ -16,7 +16,14 @@ export interface SettingText {
 }
 
 /** The settings whose numbers are milliseconds. */
-const DURATIONS: readonly string[] = ['delay', 'expiresAfter', 'deadline', 'keepLogbooks', 'removeTrashAfter']
+const DURATIONS: readonly string[] = [
+  'delay',
+  'expiresAfter',
+  'deadline',
+  'resultTtl',
+  'keepLogbooks',
+  'removeTrashAfter',
+]
 
 /** Returns the settings as texts, in their order. */
 export function settingTexts(settings: StoredSettings): readonly SettingText[] {

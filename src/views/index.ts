@@ -34,6 +34,7 @@ export {
   type JobView,
   jobFacts,
   jobView,
+  otherQueue,
   type PostingView,
   type PostView,
   postedView,
@@ -59,6 +60,16 @@ export {
   logbookView,
 } from './logbook-view.ts'
 export { currentRun, readOpenJob, type WaitingView, waitingView } from './open-job.ts'
-export { batchView, describeDeclaration, isLate, limitView, readBatchView, scheduleView } from './record-views.ts'
+export {
+  batchView,
+  describeDeclaration,
+  isLate,
+  limitView,
+  pauseOfQueue,
+  type QueuePauseView,
+  queuesPausedByName,
+  readBatchView,
+  scheduleView,
+} from './record-views.ts'
 export { parseFlowSettings, parseSettingNames, SETTING_NAMES } from './setting-words.ts'
 export { checkpointView, formatCheckpoint, redactResults, type TrackedView, trackedView } from './tracked-view.ts'

@@ -13,8 +13,10 @@ import {
 import { boardInternals } from '../board/internal.ts'
 import { defined } from '../core/options.ts'
 import { type ConductorView, conductorViews, countSlots, doesServe, type Slots } from './conductor-view.ts'
+import { EndRateReader, type EndRates } from './end-rates.ts'
 import type { JobView } from './job-view.ts'
 import { LiveJobs } from './live-jobs.ts'
+import { pauseOfQueue, type QueuePauseView, queuesPausedByName } from './record-views.ts'
 
 export interface JobCount {
   readonly unclaimed: number
@@ -28,7 +30,7 @@ export interface InfoView {
   readonly paused: boolean
   /** Who has paused it, when and why, if that is known. */
   readonly pause?: BoardPause
-  /** The queues that have jobs or are paused, by name. */
+  /** The queues that have jobs, have had some in the last minute, or are paused by their names, by name. */
   readonly queues: readonly QueueView[]
   readonly jobs: JobCount & { readonly byPriority: Readonly<Record<Priority, JobCount>> }
   readonly trashed: number
@@ -45,10 +47,12 @@ export interface QueueView extends JobCount {
   readonly queue: string
   /** The time of the post of the unclaimed job that was posted first. */
   readonly oldest?: Date
-  /** Who has paused it, when and why. */
-  readonly pause?: BoardPause
+  /** Who has paused it, when and why, and by which pattern. */
+  readonly pause?: QueuePauseView
   /** The number of conductors that serve it. */
   readonly conductors: number
+  /** The number of its jobs that have ended in the last minute, done or not; absent where the board has no history. */
+  readonly endedPerMinute?: number
 }
 
 export interface LimitsView {
@@ -70,12 +74,14 @@ export class InfoReader implements Disposable {
   readonly #board: JobBoard
   readonly #unsubscribe: (() => void)[]
   readonly #live: LiveJobs
+  readonly #rates: EndRateReader
   #trashed: number | undefined
   #readCount = 0
 
   constructor(board: JobBoard) {
     this.#board = board
     this.#live = new LiveJobs(board)
+    this.#rates = new EndRateReader(board)
     const forget = () => {
       this.#trashed = undefined
     }
@@ -96,7 +102,7 @@ export class InfoReader implements Disposable {
       state: board.state,
       paused: board.paused,
       ...(pause ? { pause } : {}),
-      queues: toQueueViews(queues, { pauses: paused, conductors }),
+      queues: toQueueViews(queues, { pauses: paused, conductors, rates: await this.#rates.read() }),
       jobs,
       trashed: await this.#countTrash(),
       conductors,
@@ -136,22 +142,27 @@ interface QueueCounts extends JobCount {
   readonly oldest?: Date | undefined
 }
 
+interface QueueFacts {
+  readonly pauses: readonly QueuePause[]
+  readonly conductors: readonly ConductorView[]
+  readonly rates: EndRates | undefined
+}
+
 /** Returns the queues by name, with their pauses. */
 function toQueueViews(
   counts: ReadonlyMap<string, QueueCounts>,
-  { pauses, conductors }: { readonly pauses: readonly QueuePause[]; readonly conductors: readonly ConductorView[] },
+  { pauses, conductors, rates }: QueueFacts,
 ): QueueView[] {
-  const names = new Set([...counts.keys(), ...pauses.map(({ queue }) => queue)])
+  const names = new Set([...counts.keys(), ...queuesPausedByName(pauses), ...(rates?.keys() ?? [])])
   return [...names].sort().map((queue) => {
     const { unclaimed = 0, claimed = 0, oldest } = counts.get(queue) ?? {}
-    const { queue: _, ...pause } = pauses.find((each) => each.queue === queue) ?? { queue }
     const serving = conductors.filter((conductor) => doesServe(conductor, queue)).length
     return {
       queue,
       unclaimed,
       claimed,
       conductors: serving,
-      ...defined({ oldest, pause: 'by' in pause ? pause : undefined }),
+      ...defined({ oldest, pause: pauseOfQueue(queue, pauses), endedPerMinute: rates && (rates.get(queue) ?? 0) }),
     }
   })
 }

@@ -1,13 +1,13 @@
 /** The settings of flows that replace options of a job: what the command line and the page of the job show of them. */
 import type { Job, StoredSettings } from '../board/index.ts'
-import type { BoardInternals } from '../board/internal.ts'
+import type { BoardInternals, FlowRules } from '../board/internal.ts'
 import { AccessDenied } from '../core/errors.ts'
 import { defined } from '../core/options.ts'
 import { toDate } from '../core/time.ts'
 import { settingTexts } from './flow-settings-view.ts'
 
 /** The options of a posting that settings replace at a claim or a settlement. */
-type ReplacedKey = 'maxAttempts' | 'backOff' | 'deadline' | 'onOwnerLost' | 'expiresAfter'
+type ReplacedKey = ReturnType<FlowRules['replacing']> extends ReadonlyMap<infer Key, unknown> ? Key : never
 
 /** The settings that count in place of options of a job's posting, each with the flow or pattern for which it is set. */
 export type JobSettings = {
@@ -42,6 +42,7 @@ export interface ReplacedOptions {
   readonly backOff?: NonNullable<Job['backOff']>
   readonly deadline?: number
   readonly onOwnerLost?: 'retry' | 'fail'
+  readonly resultTtl?: number
   readonly expiresAt?: Date
 }
 
@@ -50,10 +51,10 @@ export function replacedOptions(
   settings: JobSettings = {},
   { postedAt }: { readonly postedAt?: Date | undefined },
 ): ReplacedOptions {
-  const { maxAttempts, backOff, deadline, onOwnerLost, expiresAfter } = settings
+  const { maxAttempts, backOff, deadline, onOwnerLost, resultTtl, expiresAfter } = settings
   return defined({
     ...{ maxAttempts: maxAttempts?.value, backOff: backOff?.value, deadline: deadline?.value },
-    onOwnerLost: onOwnerLost?.value,
+    ...{ onOwnerLost: onOwnerLost?.value, resultTtl: resultTtl?.value },
     expiresAt: expiresAfter && postedAt ? toDate(postedAt.getTime() + expiresAfter.value) : undefined,
   })
 }

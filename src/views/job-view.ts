@@ -50,6 +50,8 @@ export interface TrashView extends WorkView {
   readonly uuid: string
   readonly name: string
   readonly state: 'TRASHED'
+  /** The queue; absent for the default one. */
+  readonly queue?: string
   readonly by: string
   readonly at: Date
   readonly reason: string
@@ -83,6 +85,7 @@ export interface PostingView {
   readonly expiresAt?: Date
   /** The maximum duration of a run, in milliseconds. */
   readonly deadline?: number
+  readonly resultTtl?: number
   readonly backOff?: NonNullable<Job['backOff']>
   readonly onOwnerLost?: 'fail'
   /** The jobs after which it is run. */
@@ -96,11 +99,11 @@ export interface PostingView {
 }
 
 export function postingView(job: Job): PostingView {
-  const { ref, key, keyTakenUntil, postedBy, delayedUntil, expiresAt, deadline, backOff, batch } = job
+  const { ref, key, keyTakenUntil, postedBy, delayedUntil, expiresAt, deadline, resultTtl, backOff, batch } = job
   const { resources, after, onOwnerLost } = job
   const limits = ownLimits(job)
   return defined({
-    ...{ ref, key, keyTakenUntil, postedBy, delayedUntil, expiresAt, deadline, backOff, batch },
+    ...{ ref, key, keyTakenUntil, postedBy, delayedUntil, expiresAt, deadline, resultTtl, backOff, batch },
     resources: Object.keys(resources).length > 0 ? resources : undefined,
     limits: limits.length > 0 ? limits : undefined,
     after: after.length > 0 ? after : undefined,
@@ -154,18 +157,23 @@ function toJobView(job: Job, state: Pick<JobView, 'state' | 'owner'>): JobView {
 export function jobFacts(
   posting: Omit<JobFacts, keyof WorkView | 'queue'> & Pick<Job, 'details'> & { readonly queue?: string },
 ): JobFacts {
-  const { uuid, name, priority, queue = DEFAULT_QUEUE, runs, maxAttempts } = posting
-  const other = queue === DEFAULT_QUEUE ? {} : { queue }
-  return { uuid, name, ...workView(posting), priority, ...other, runs, maxAttempts }
+  const { uuid, name, priority, queue, runs, maxAttempts } = posting
+  return { uuid, name, ...workView(posting), priority, ...otherQueue(queue), runs, maxAttempts }
+}
+
+/** Returns the queue as a property, unless it is the default one: lists of a board without queues have no such property. */
+export function otherQueue(queue: string = DEFAULT_QUEUE): { readonly queue?: string } {
+  return queue === DEFAULT_QUEUE ? {} : { queue }
 }
 
 export function trashView(job: TrashedJob, redaction: Redactor): TrashView {
-  const { uuid, name, who, at, reason, failure } = job
+  const { uuid, name, queue, who, at, reason, failure } = job
   return {
     uuid,
     name,
     state: 'TRASHED',
     ...workView(job),
+    ...otherQueue(queue),
     by: who,
     at,
     reason: redaction.text(reason),

@@ -8,6 +8,7 @@ import {
   type ListedJob,
   suspectReasonOf,
   toFlowReference,
+  unservedReason,
 } from '../board/internal.ts'
 
 /** What a list knows besides its jobs. */
@@ -27,7 +28,7 @@ export function stateOf({ claimed, cancelRequested, waits, dueAt }: ListedJob, n
   return !cancelRequested && (waits || dueAt > now) ? 'DELAYED' : 'WAITING'
 }
 
-/** Returns why the job waits: the reason that the board knows, or that no conductor has its flow, or that a limit has no token. */
+/** Returns why the job waits: the reason that the board knows, or that no conductor has its flow or serves its queue, or that a limit has no token. */
 export function reasonOf(
   listed: ListedJob,
   { conductors, nextStarts }: Pick<ListContext, 'conductors' | 'nextStarts'>,
@@ -38,6 +39,8 @@ export function reasonOf(
   const work = toFlowReference(listed.posting)
   if (work && !isKnownToAny(work, conductors))
     return { kind: 'flow', flow: work.flow, text: `no conductor has flow ${work.flow}` }
+  const unserved = unservedReason(listed.posting, conductors)
+  if (unserved) return unserved
   if (nextStarts.size === 0) return undefined
   for (const { key } of job.limits) {
     const until = nextStarts.get(key)

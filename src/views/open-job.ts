@@ -13,6 +13,8 @@ export interface WaitingView {
   /** The uuids of jobs that are in the way; at most ten. */
   readonly jobs?: readonly string[]
   readonly flow?: string
+  /** The queue that no conductor serves. */
+  readonly queue?: string
 }
 
 /** The most jobs that a reason names. */
@@ -34,6 +36,8 @@ export function waitingView(reason: WaitingFor): WaitingView {
     case 'flow':
     case 'disabled':
       return { kind, text, flow: reason.flow }
+    case 'queue':
+      return { kind, text, queue: reason.queue }
     case 'suspect':
       return { kind, text, jobs: toUuids(reason.holders) }
     case 'pause':

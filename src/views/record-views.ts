@@ -1,11 +1,31 @@
-/** Limits, schedules and batches as plain data: an error is its text, of a store only the names are shown, and the rest may be redacted. */
-import type { Batch, BatchView, LimitView, ScheduleView } from '../board/index.ts'
+/** Limits, pauses, schedules and batches as plain data: an error is its text, of a store only the names are shown, and the rest may be redacted. */
+import type { Batch, BatchView, BoardPause, LimitView, QueuePause, ScheduleView } from '../board/index.ts'
+import { isNameOfQueue } from '../core/job-names.ts'
 import type { Redactor } from '../core/redaction.ts'
 
 export type ShownLimit = Omit<LimitView, 'error'> & { readonly error?: string }
 
 export function limitView({ error, ...limit }: LimitView): ShownLimit {
   return { ...limit, ...(error ? { error: error.message } : {}) }
+}
+
+/** The pause of one queue. */
+export interface QueuePauseView extends BoardPause {
+  /** The pattern that pauses it, such as `tenant-*`; absent if it was paused by its name. */
+  readonly pattern?: string
+}
+
+/** Returns the pause of a queue; undefined if it is not paused. @param pauses all pauses of the board, as `board.pausedQueues` returns them */
+export function pauseOfQueue(queue: string, pauses: readonly QueuePause[]): QueuePauseView | undefined {
+  const found = pauses.find((each) => each.queue === queue) ?? pauses.find((each) => isNameOfQueue(each.queue, queue))
+  if (!found) return undefined
+  const { queue: named, ...pause } = found
+  return named === queue ? pause : { ...pause, pattern: named }
+}
+
+/** Returns the queues that are paused by their names. */
+export function queuesPausedByName(pauses: readonly QueuePause[]): string[] {
+  return pauses.flatMap(({ queue }) => (queue.endsWith('*') ? [] : [queue]))
 }
 
 export interface ShownSchedule extends Omit<ScheduleView, 'store' | 'error'> {

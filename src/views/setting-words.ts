@@ -17,6 +17,7 @@ const KINDS: Readonly<Record<string, 'text' | 'number' | 'duration' | 'flag'>> =
   'backOff.max': 'duration',
   'backOff.jitter': 'text',
   deadline: 'duration',
+  resultTtl: 'duration',
   keepResults: 'flag',
   keepLogbooks: 'duration',
   removeTrashAfter: 'duration',

@@ -92,7 +92,9 @@ testRows([['ZooKeeper'], ['Postgres']], ([kind]) => kind === 'ZooKeeper')(
     const list = await place.jobboard(['trash', 'list'])
     expect(list).toMatchObject({ exitCode: 0, stderr: '' })
     expect(list.stdout).toMatch(
-      new RegExp(`^UUID +NAME +AGE +BY +REASON\n${bad}  to be\\\\nrefused  \\d+s +worker-1  NonRetryable`),
+      new RegExp(
+        `^UUID +NAME +QUEUE +AGE +BY +REASON\n${bad}  to be\\\\nrefused  large +\\d+s +worker-1  NonRetryable`,
+      ),
     )
   },
 )

@@ -130,6 +130,34 @@ describe('the trash', () => {
     expect(await namesIn(board)).toEqual([])
   })
 
+  test('the settings of a flow say when its jobs are removed', async () => {
+    await using board = await openBoard('memory:')
+    for (const flow of ['short', 'long', 'other']) {
+      await board.post(flow, {}, { name: flow })
+      const [claim] = await board.claimNext()
+      await claim.trash({ reason: 'for now' })
+    }
+    using _view = await board.view()
+    await board.flowSettings.set('long', { removeTrashAfter: '1h' })
+    expect(await removeOldTrash({ board, age: undefined })).toBe(0)
+    await board.flowSettings.set('short', { removeTrashAfter: 0 })
+    expect(await removeOldTrash({ board, age: undefined })).toBe(1)
+    expect(await namesIn(board)).toEqual(['long', 'other'])
+    expect(await removeOldTrash({ board, age: -1 })).toBe(1)
+    expect(await namesIn(board)).toEqual(['long'])
+  })
+
+  test('a conductor without the option begins to remove once a setting says so', async () => {
+    await using board = await openBoard('memory:')
+    await using persistence = await openPersistence('memory:')
+    await board.flowSettings.set('*', { removeTrashAfter: 0 })
+    await trash(board, ['a', 'b'])
+    const { log, first } = removalLog()
+    await using _ = await startConductor({ board, persistence, flows: [linear('any', input(), noop)], log })
+    await first
+    expect(await namesIn(board)).toEqual([])
+  })
+
   test('a board that is away is tried again later', async () => {
     const board = await openBoard('memory:')
     await trash(board, ['a'])
@@ -247,6 +275,25 @@ describe('logbooks', () => {
     expect(asked[0]).toBeLessThan(1_000)
     // `at once` is shorter than the conductor's own age.
     expect(asked[1]).toBeLessThan(1_000)
+  })
+
+  test('what the posting or the settings say replaces what the flow says', async () => {
+    await using board = await openBoard('memory:')
+    await using persistence = await openPersistence('memory:')
+    await board.flowSettings.set('set', { keepLogbooks: '2h' })
+    await board.flowSettings.set('short', { resultTtl: '3h' })
+    const flows = [flowOf('set', '1h'), flowOf('short', '1h'), flowOf('hour', '1h')]
+    await using conductor = await startConductor({ board, persistence, flows })
+    const jobs = [
+      await board.post('set', {}),
+      await board.post('short', {}),
+      await board.post('hour', {}),
+      await board.post('short', {}, { resultTtl: '4h' }),
+    ]
+    await Promise.all(jobs.map((job) => job.wait()))
+    await conductor.stop()
+    const ages = await Promise.all(jobs.map(async ({ uuid }) => (await persistence.getBook(uuid)).meta['keep']))
+    expect(ages).toEqual([2, 3, 1, 4].map((hours) => hours * HOUR_MS))
   })
 
   test('a run in the foreground writes the age, too', async () => {

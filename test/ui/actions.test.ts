@@ -251,6 +251,9 @@ test('a queue is paused and resumed, and is shown with its jobs and who serves i
   expect(queues[0]?.paused).toMatchObject({ by: 'ada', reason: 'deploy' })
   await ask('/queues', { action: 'resume', queue: 'bulk' })
   expect(await board.pausedQueues()).toEqual([])
+  await board.limits.stop('queue/b*', { by: 'ann' })
+  const again = (await client.get<{ queues: WireQueue[] }>('/boards/main/queues')).body.queues
+  expect(again.map(({ queue, paused }) => [queue, paused?.by, paused?.pattern])).toEqual([['bulk', 'ann', 'b*']])
   expect((await client.post('/boards/main/queues', { action: 'pause', queue: 'a*' })).status).toBe(400)
 })
 

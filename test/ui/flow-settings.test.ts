@@ -132,10 +132,16 @@ test('a job has the options that count, and where those are set that its post do
   expect(plain).toMatchObject({ maxAttempts: before.maxAttempts })
   expect(plain).not.toHaveProperty('settings')
   await board.flowSettings.set('rep*', { maxAttempts: 7, deadline: '1h', backOff: { first: '10s' } })
-  await board.flowSettings.set('*', { onOwnerLost: 'fail', expiresAfter: '1d', maxAttempts: 3 })
+  await board.flowSettings.set('*', { onOwnerLost: 'fail', expiresAfter: '1d', resultTtl: '2h', maxAttempts: 3 })
   const found = await detail(before.uuid)
-  expect(found).toMatchObject({ maxAttempts: 7, deadline: 3_600_000, onOwnerLost: 'fail' })
-  expect(found.settings).toEqual({ maxAttempts: 'rep*', deadline: 'rep*', onOwnerLost: '*', expiresAfter: '*' })
+  expect(found).toMatchObject({ maxAttempts: 7, deadline: 3_600_000, onOwnerLost: 'fail', resultTtl: 7_200_000 })
+  expect(found.settings).toEqual({
+    maxAttempts: 'rep*',
+    deadline: 'rep*',
+    onOwnerLost: '*',
+    resultTtl: '*',
+    expiresAfter: '*',
+  })
   expect(found.backOff).toMatch(/^1s to /)
   expect(Date.parse(found.expiresAt ?? '') - Date.parse(found.postedAt ?? '')).toBe(86_400_000)
   await board.flowSettings.set('rep*', { maxAttempts: 7, force: true })

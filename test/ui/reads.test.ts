@@ -105,8 +105,28 @@ describe('jobs', () => {
     expect(row(delayed.uuid)).toMatchObject({ state: 'DELAYED', waitingFor: { kind: 'delay' } })
   })
 
+  test('a job of a queue that no conductor serves says so, in its row and in the overview', async () => {
+    const metadata = { flows: ['a'], queues: ['bulk'] }
+    await using _conductor = await board.registerEntity({ kind: 'conductor', name: 'one', metadata })
+    for (const queue of ['reports', 'mail', 'reports', 'bulk']) await board.post('a', {}, { name: queue, queue })
+    const { jobs } = await read<WireJobPage>('/boards/main/jobs')
+    const waits = jobs.map(({ name, waitingFor }) => [name, waitingFor?.queue, waitingFor?.text])
+    expect(waits).toEqual([
+      ['reports', 'reports', 'no conductor serves queue reports'],
+      ['mail', 'mail', 'no conductor serves queue mail'],
+      ['reports', 'reports', 'no conductor serves queue reports'],
+      ['bulk', undefined, undefined],
+    ])
+    const { waitingFor } = await read<WireOverview>('/boards/main/overview')
+    expect(waitingFor.map(({ reason, jobs }) => [reason.queue, jobs])).toEqual([
+      ['reports', 2],
+      ['mail', 1],
+    ])
+  })
+
   test('a search by states reads the trash and the history', async () => {
-    const [done, trashed, waiting] = [await board.post('a', {}), await board.post('b', {}), await board.post('c', {})]
+    const done = await board.post('a', {}, { queue: 'bulk' })
+    const [trashed, waiting] = [await board.post('b', {}), await board.post('c', {})]
     await (await board.claim(done)).consume()
     await (await board.claim(trashed)).trash({ reason: 'broken' })
     const found = async (q: string) => {
@@ -120,6 +140,8 @@ describe('jobs', () => {
       [done.uuid, 'DONE'],
     ])
     expect(await found('state:trashed reason:brok*')).toEqual([[trashed.uuid, 'TRASHED']])
+    expect(await found('state:done queue:bulk')).toEqual([[done.uuid, 'DONE']])
+    expect(await found('state:done queue:default')).toEqual([])
     for (const { uuid } of [done, trashed, waiting]) {
       expect((await found(uuid)).map(([one]) => one)).toContain(uuid)
       expect((await found(uuid.slice(-12))).map(([one]) => one)).toContain(uuid)

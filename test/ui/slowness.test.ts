@@ -7,7 +7,16 @@ import { slownessOf } from '../../src/ui/boards/slowness.ts'
 function done(who: string, flow: string, durations: readonly number[]): EndedJob[] {
   const endedAt = new Date('2026-01-01T12:00:00Z')
   return durations.map((duration, index) => ({
-    ...{ uuid: `${who}-${flow}-${index}`, name: flow, flow, outcome: 'COMPLETE', who, runs: 1, endedAt },
+    ...{
+      uuid: `${who}-${flow}-${index}`,
+      name: flow,
+      flow,
+      queue: 'default',
+      outcome: 'COMPLETE',
+      who,
+      runs: 1,
+      endedAt,
+    },
     ...{ version: '1', cancelled: false, earlierRuns: [] },
     ...{ postedAt: endedAt, startedAt: new Date(endedAt.getTime() - duration), reason: undefined },
   }))

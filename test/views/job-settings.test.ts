@@ -12,18 +12,19 @@ test('a job has the settings that its post does not decide, each with the flow o
   expect(await read()).toBeUndefined()
   await board.flowSettings.set('report', { maxAttempts: 7, deadline: '1h' })
   await board.flowSettings.set('rep*', { maxAttempts: 3, backOff: { first: '10s', factor: 3 }, priority: 'HIGH' })
-  await board.flowSettings.set('*', { onOwnerLost: 'fail' })
+  await board.flowSettings.set('*', { onOwnerLost: 'fail', resultTtl: '2h' })
   const settings = await read()
   expect(settings).toEqual({
     maxAttempts: { value: 7, from: 'report' },
     backOff: { value: { first: 10_000, factor: 3 }, from: 'rep*' },
     onOwnerLost: { value: 'fail', from: '*' },
+    resultTtl: { value: 7_200_000, from: '*' },
   })
   expect(replacedOptions(settings, job)).toEqual({
-    ...{ maxAttempts: 7, backOff: { first: 10_000, factor: 3 }, onOwnerLost: 'fail' },
+    ...{ maxAttempts: 7, backOff: { first: 10_000, factor: 3 }, onOwnerLost: 'fail', resultTtl: 7_200_000 },
   })
   expect(describeJobSettings(settings ?? {})).toBe(
-    'maxAttempts=7 (report), backOff.first=10s backOff.factor=3 (rep*), onOwnerLost=fail (*)',
+    'maxAttempts=7 (report), backOff.first=10s backOff.factor=3 (rep*), onOwnerLost=fail (*), resultTtl=2h (*)',
   )
   await board.flowSettings.set('report', { deadline: '1h', force: true })
   expect(await read()).toMatchObject({ deadline: { value: 3_600_000, from: 'report' } })

@@ -44,6 +44,11 @@ test('the reason of a job that waits names what is in its way', async () => {
     text: 'nobody has it',
     flow: 'import',
   })
+  expect(waitingView({ kind: 'queue', text: 'nobody serves it', queue: 'bulk' })).toEqual({
+    kind: 'queue',
+    text: 'nobody serves it',
+    queue: 'bulk',
+  })
   const many = Array.from({ length: 12 }, () => second)
   expect(waitingView({ kind: 'job', text: 'it waits', jobs: many }).jobs).toHaveLength(10)
 })

@@ -6,6 +6,7 @@ import { toDate } from '../../core/time.ts'
 import type { Backend } from '../contract/index.ts'
 import type { Attempt } from '../model/attempts.ts'
 import { isCancellation, type EndedJob as StoredEndedJob } from '../model/ended-job.ts'
+import { queueOf } from '../model/queues.ts'
 import { assertUuid } from './options.ts'
 
 /** The part of the history to read. */
@@ -21,6 +22,8 @@ export interface EndedJob {
   readonly flow: string | undefined
   /** The version of the flow that the job was posted for; undefined for any. */
   readonly version: string | undefined
+  /** The queue in which it ended; `default` also for a job that a release without queues in the history has ended. */
+  readonly queue: string
   /** COMPLETE: done. TRASHED: moved to the trash; it may have been restored since. */
   readonly outcome: 'COMPLETE' | 'TRASHED'
   /** The owner that ended it. */
@@ -66,7 +69,7 @@ export async function readEndedJob(uuid: string, backend: Pick<Backend, 'history
 export function toEndedJob({ flow, version, startedAt, reason, earlier = [], ...job }: StoredEndedJob): EndedJob {
   const { uuid, name, outcome, who, runs, postedAt, endedAt } = job
   return {
-    ...{ uuid, name, flow, version, outcome, who, runs, reason },
+    ...{ uuid, name, flow, version, queue: queueOf(job), outcome, who, runs, reason },
     cancelled: reason !== undefined && isCancellation(reason),
     postedAt: toDate(postedAt),
     startedAt: startedAt === undefined ? undefined : toDate(startedAt),

@@ -431,7 +431,10 @@ export class JobBoard implements AsyncDisposable {
     return this.#running.pausing.resume(options)
   }
 
-  /** Returns the queues that are paused, with who has paused them, when and why. Takes some round trips. */
+  /**
+   * Returns the queues that are paused, with who has paused them, when and why. Where the limit of a pattern is stopped, as
+   * `limits.stop('queue/tenant-*')` does, `queue` is this pattern: all queues that it matches are paused. Takes some round trips.
+   */
   async pausedQueues(): Promise<readonly QueuePause[]> {
     return this.#running.pausing.queues()
   }

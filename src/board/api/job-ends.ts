@@ -10,7 +10,7 @@
 import type { AnyFlow } from '../../flow/index.ts'
 import type { Backend } from '../contract/index.ts'
 import type { EndedJob } from '../model/ended-job.ts'
-import { decodeKeptResults } from '../model/ended-job.ts'
+import { keptResultsOf } from '../model/ended-job.ts'
 import { collectLogged, type LoggedFlow, type ResultLogbooks, readLoggedFlow } from './job-result.ts'
 
 /** The number of logbooks that are read at the same time. */
@@ -37,13 +37,14 @@ export interface KnownJobEnd {
 /** @throws SealedLogbook, StorageFailure, NotConnected */
 export async function readJobEnds(
   { uuids, ...source }: JobEndsRequest,
-  backend: Pick<Backend, 'history'>,
+  backend: Pick<Backend, 'history' | 'clock'>,
 ): Promise<readonly KnownJobEnd[]> {
   const records = await backend.history.find(uuids)
+  const read = { ...source, now: backend.clock.now() }
   const ends: KnownJobEnd[] = []
   for (let from = 0; from < uuids.length; from += LOGBOOKS_AT_ONCE) {
     const part = uuids.slice(from, from + LOGBOOKS_AT_ONCE)
-    ends.push(...(await Promise.all(part.map((uuid, index) => readJobEnd(uuid, records[from + index], source)))))
+    ends.push(...(await Promise.all(part.map((uuid, index) => readJobEnd(uuid, records[from + index], read)))))
   }
   return ends
 }
@@ -51,9 +52,9 @@ export async function readJobEnds(
 async function readJobEnd(
   uuid: string,
   record: EndedJob | undefined,
-  { persistence, findFlow }: Omit<JobEndsRequest, 'uuids'>,
+  { persistence, findFlow, now }: Omit<JobEndsRequest, 'uuids'> & { readonly now: number },
 ): Promise<KnownJobEnd> {
-  const kept = record?.outcome === 'COMPLETE' ? readKept(uuid, record, persistence) : undefined
+  const kept = record?.outcome === 'COMPLETE' ? readKept(uuid, record, { persistence, now }) : undefined
   const logged =
     kept || record?.outcome === 'TRASHED' ? undefined : await readLoggedFlow({ uuid, book: uuid, persistence })
   const outcome = record?.outcome ?? toOutcome(logged)
@@ -70,10 +71,10 @@ async function readJobEnd(
 /** Returns the results that the board has kept and that can be read here. @throws SealedLogbook */
 function readKept(
   uuid: string,
-  { results }: EndedJob,
-  persistence: ResultLogbooks | undefined,
+  record: EndedJob,
+  { persistence, now }: { readonly persistence: ResultLogbooks | undefined; readonly now: number },
 ): Readonly<Record<string, unknown>> | undefined {
-  const kept = results && decodeKeptResults(results)
+  const kept = keptResultsOf(record, { now })
   if (!kept || 'notKept' in kept) return undefined
   if (persistence?.unsealResults) return persistence.unsealResults(kept, { book: uuid, flow: uuid })
   return 'values' in kept ? kept.values : undefined

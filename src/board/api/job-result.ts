@@ -21,7 +21,7 @@ import { type AnyFlow, collectProvided, compile, type Flow } from '../../flow/in
 import type { Backend } from '../contract/index.ts'
 import type { Job, WaitOptions } from '../jobs/job.ts'
 import { toLogbookText } from '../model/board-id.ts'
-import { decodeKeptResults, type EndedJob, isCancellation, type KeptResults } from '../model/ended-job.ts'
+import { type EndedJob, isCancellation, type KeptResults, keptResultsOf } from '../model/ended-job.ts'
 import { toFlowReference } from '../model/flow-reference.ts'
 
 /** The time limit, and where else to look than on the board. */
@@ -74,7 +74,7 @@ interface LoggedAtom {
 }
 
 export interface ResultContext {
-  readonly backend: Pick<Backend, 'history' | 'trash' | 'uri'>
+  readonly backend: Pick<Backend, 'history' | 'trash' | 'uri' | 'clock'>
   readonly find: (reference: string) => Promise<Job>
 }
 
@@ -82,7 +82,8 @@ export interface ResultContext {
 interface KnownEnd {
   readonly outcome: 'COMPLETE' | 'TRASHED'
   readonly reason?: string | undefined
-  readonly results?: Uint8Array | undefined
+  readonly results?: Uint8Array
+  readonly resultsUntil?: number
   /** The flow that the posting named, and its version. */
   readonly flow?: string | undefined
   readonly version?: string | undefined
@@ -133,7 +134,10 @@ async function readResult<R>(
     }
     const book = options.book ?? found?.book.uuid ?? uuid
     if (known?.outcome === 'COMPLETE') assertSameFlow(uuid, known, options.flow)
-    const kept = known?.outcome === 'COMPLETE' ? toResults(uuid, { known, book, persistence }) : undefined
+    const kept =
+      known?.outcome === 'COMPLETE'
+        ? toResults(uuid, { known, now: backend.clock.now(), book, persistence })
+        : undefined
     if (kept) return { uuid, results: kept as R }
     const logged = await readLoggedFlow({ uuid, book, persistence })
     return { uuid, results: readLogged(uuid, { logged, known, flow: options.flow, uri: backend.uri }) as R }
@@ -201,10 +205,10 @@ function assertSameFlow(
 /** Returns the results that the board has kept; undefined if it has none. @throws ResultNotKept */
 function toResults(
   uuid: string,
-  asked: { known: KnownEnd; book: string; persistence: ResultLogbooks | undefined },
+  asked: { known: KnownEnd; now: number; book: string; persistence: ResultLogbooks | undefined },
 ): Readonly<Record<string, unknown>> | undefined {
-  const { known, book, persistence } = asked
-  const kept = known.results && decodeKeptResults(known.results)
+  const { known, now, book, persistence } = asked
+  const kept = keptResultsOf(known, { now })
   if (!kept) return undefined
   if ('notKept' in kept) {
     if (persistence) return undefined

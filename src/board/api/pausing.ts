@@ -79,14 +79,13 @@ export class Pausing {
     return router.paused ? readPause(records) : undefined
   }
 
-  /** Returns the queues that are paused, with who has paused them, when and why. */
+  /** Returns the queues and patterns of queues that are paused, with who has paused them, when and why. */
   async queues(): Promise<readonly QueuePause[]> {
     const { backend, limits } = this.#options
     // A board that is shared with TaskFlow has no limits.
     if (backend.shared) return []
     return (await limits.list()).flatMap(({ key, held }) => {
-      // A pattern that is stopped is in the list of limits: it pauses no queue of a name.
-      if (!held || !isQueueKey(key) || key.endsWith('*')) return []
+      if (!held || !isQueueKey(key)) return []
       const { by, since, reason } = held
       return { queue: toQueueOfKey(key), by, since, ...defined({ reason }) }
     })

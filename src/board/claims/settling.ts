@@ -153,6 +153,6 @@ export class Settler implements ClaimKeeper {
     const { backend, who, keepHistory } = this.#options
     const outcome = kind === 'consume' ? 'COMPLETE' : 'TRASHED'
     const end = { outcome, who, endedAt: backend.clock.now(), postedAt: stored?.postedAt, reason, results } as const
-    return { job: toEndedJobRecord(posting, end), keep: keepHistory }
+    return { job: toEndedJobRecord(this.withSettings(posting), end), keep: keepHistory }
   }
 }

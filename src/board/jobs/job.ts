@@ -198,6 +198,11 @@ export class Job {
     return this.#posting.deadline
   }
 
+  /** The milliseconds after its end for which its results can be read; undefined for as long as they are kept. */
+  get resultTtl(): number | undefined {
+    return this.#posting.resultTtl
+  }
+
   get maxAttempts(): number {
     return this.#posting.maxAttempts
   }

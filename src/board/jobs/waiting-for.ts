@@ -22,6 +22,7 @@ import { needsSuspectPlace, type SuspectPlace } from '../queue/suspect-place.ts'
 import type { UnacceptedFlows } from '../view/unaccepted-flows.ts'
 import { Job } from './job.ts'
 import { readJobs } from './read-jobs.ts'
+import { unservedReason } from './unserved.ts'
 
 /** The reason why a job is not run; `text` is the reason for people. */
 export type WaitingFor = { readonly text: string } /** `queue`: the queue that is paused alone. */ & (
@@ -59,6 +60,8 @@ export type WaitingFor = { readonly text: string } /** `queue`: the queue that i
   | { readonly kind: 'flow'; readonly flow: string }
   /** The flow is not enabled, by the settings of `stopped.key`: a flow or a pattern. */
   | { readonly kind: 'disabled'; readonly flow: string; readonly stopped: StoppedLimit }
+  /** There are conductors, and none of them serves the queue of the job. */
+  | { readonly kind: 'queue'; readonly queue: string }
   /** The job is a suspect, and each process that could run it runs another suspect: the `holders`. */
   | { readonly kind: 'suspect'; readonly holders: readonly RunningSuspect[] }
   /** The servers have refused the last claim of this process, for example because of a quota, a missing right or a full memory. It is tried again. */
@@ -109,7 +112,10 @@ export function localReason(entry: JobEntry, { queue, paused }: WaitingContext):
   return limit && toLimitReason(limit)
 }
 
-/** Returns the reason as {@link localReason} does, with the time since when a resource is held, or that no conductor knows the flow. */
+/**
+ * Returns the reason as {@link localReason} does, with the time since when a resource is held, or that no conductor knows the flow or serves the
+ * queue.
+ */
 export async function waitingFor(entry: JobEntry, situation: FullWaitingContext): Promise<WaitingFor | undefined> {
   const { backend, queue, unaccepted } = situation
   const held = localReason(entry, situation)
@@ -126,6 +132,8 @@ export async function waitingFor(entry: JobEntry, situation: FullWaitingContext)
   const still = localReason(entry, situation)
   const first = queue.blockedBy(entry)?.entry
   const unknown = isUnknownFlow(first ?? entry, conductors)
+  const unserved = still || unknown || !entry.stored ? undefined : unservedReason(entry.stored.posting, conductors)
+  if (unserved) return unserved
   const kept = still || unknown ? undefined : queue.keptFor(entry)
   if (kept) return toKeptReason(kept)
   if (!unknown) {

@@ -12,6 +12,7 @@ import { defined } from '../../core/options.ts'
 import { cutText } from '../../core/texts.ts'
 import { isTime } from '../../core/time.ts'
 import type { Posting } from './posting.ts'
+import { DEFAULT_QUEUE } from './queues.ts'
 import { isCount } from './stored.ts'
 
 /** A job that has ended. Times are in milliseconds since 1970, by the board's clock as the owner knows it. */
@@ -20,6 +21,8 @@ export interface EndedJob {
   readonly name: string
   readonly flow?: string
   readonly version?: string
+  /** The queue in which it ended; absent for the default one, and where a former release has written the record. */
+  readonly queue?: string
   readonly outcome: 'COMPLETE' | 'TRASHED'
   /** The owner that ended it. */
   readonly who: string
@@ -35,6 +38,8 @@ export interface EndedJob {
   readonly earlier?: readonly EarlierRun[]
   /** The results of its flow, if they are kept on the board, as {@link encodeKeptResults} has encoded them. */
   readonly results?: Uint8Array
+  /** The time from which the results are not read any more; absent for results that are read for as long as the history has the job. */
+  readonly resultsUntil?: number
 }
 
 /** A run before the last one. Without `ended`, its owner was lost. */
@@ -55,7 +60,7 @@ export function isCancellation(trashReason: string): boolean {
 
 /** Returns the record of a job that ends. @param end.postedAt undefined where it is not known */
 export function toEndedJobRecord(
-  { uuid, name, details, runs, attempts }: Posting,
+  { uuid, name, queue, details, runs, attempts, resultTtl }: Posting,
   end: Pick<EndedJob, 'outcome' | 'who' | 'endedAt'> & {
     readonly postedAt: number | undefined
     readonly reason?: string | undefined
@@ -68,6 +73,7 @@ export function toEndedJobRecord(
   const record: Mutable = { uuid, name, outcome, who, runs, postedAt, endedAt }
   if (flow !== undefined) record.flow = flow
   if (typeof version === 'string') record.version = version
+  if (queue !== undefined && queue !== DEFAULT_QUEUE) record.queue = queue
   const newest = attempts.at(-1)
   if (newest) record.startedAt = newest.at.getTime()
   if (reason !== undefined) record.reason = reason
@@ -75,7 +81,9 @@ export function toEndedJobRecord(
     const listed = attempts.slice(0, -1).filter(({ omitted }) => !omitted)
     record.earlier = listed.slice(-MAX_EARLIER_RUNS).map(toEarlierRun)
   }
-  if (results) record.results = results
+  if (!results || resultTtl === 0) return record
+  record.results = results
+  if (resultTtl !== undefined) record.resultsUntil = endedAt + resultTtl
   return record
 }
 
@@ -111,8 +119,8 @@ export function decodeEndedJob(bytes: Uint8Array): EndedJob | undefined {
 
 /** Returns the fields as a job of the history; undefined if they are none. */
 export function toEndedJob(fields: Readonly<Record<string, unknown>>): EndedJob | undefined {
-  const { uuid, name, flow, version, outcome, who, runs, postedAt, startedAt, endedAt, reason, earlier, results } =
-    fields
+  const { uuid, name, flow, version, queue, outcome, who, runs, postedAt, startedAt, endedAt } = fields
+  const { reason, earlier, results, resultsUntil } = fields
   if (typeof uuid !== 'string' || typeof name !== 'string' || typeof who !== 'string') return undefined
   if (outcome !== 'COMPLETE' && outcome !== 'TRASHED') return undefined
   if (!isCount(runs) || !isTime(postedAt) || !isTime(endedAt)) return undefined
@@ -120,10 +128,12 @@ export function toEndedJob(fields: Readonly<Record<string, unknown>>): EndedJob 
     ...{ uuid, name, outcome, who, runs, postedAt, endedAt },
     ...(typeof flow === 'string' ? { flow } : {}),
     ...(typeof version === 'string' ? { version } : {}),
+    ...(typeof queue === 'string' ? { queue } : {}),
     ...(isTime(startedAt) ? { startedAt } : {}),
     ...(Array.isArray(earlier) && earlier.every(isEarlierRun) ? { earlier } : {}),
     ...(typeof reason === 'string' ? { reason } : {}),
     ...(results instanceof Uint8Array ? { results } : {}),
+    ...(isTime(resultsUntil) ? { resultsUntil } : {}),
   }
 }
 
@@ -159,6 +169,16 @@ export function encodeKeptResults(kept: KeptResults): Uint8Array {
   } catch (error) {
     return encodePlain({ notKept: describeError(error) }, 'msgpack')
   }
+}
+
+/** Returns the results that a job of the history has kept; undefined if it was to keep none. @param now the time of the board's clock */
+export function keptResultsOf(
+  { results, resultsUntil }: Pick<EndedJob, 'results' | 'resultsUntil'>,
+  { now }: { readonly now: number },
+): KeptResults | undefined {
+  if (!results) return undefined
+  if (resultsUntil === undefined || now < resultsUntil) return decodeKeptResults(results)
+  return { notKept: `they were kept until ${new Date(resultsUntil).toISOString()} (resultTtl)` }
 }
 
 /** Decodes kept results; damaged bytes count as not kept. */

@@ -103,6 +103,8 @@ export interface Posting {
   readonly maxAttempts: number
   /** The back-off after failed runs; absent for the default. */
   readonly backOff?: StoredBackOff
+  /** The milliseconds after the end of the job for which its results can be read; absent for as long as they are kept. */
+  readonly resultTtl?: number
   /** The options that the caller of `post` has given, among those that settings of the flow replace later; absent for none. */
   readonly explicit?: readonly string[]
   readonly format: number
@@ -177,6 +179,11 @@ export interface PostOptions {
   /** The back-off after failed runs: by default a random part of 1 s, doubled after each failure, up to 5 min. */
   readonly backOff?: PostBackOff
   /**
+   * The time after the end of the job for which its results can be read: those that the board keeps, and its logbook, which conductors remove then.
+   * By default, the flow and the conductor say for how long they are kept. With 0 the board keeps none.
+   */
+  readonly resultTtl?: Duration
+  /**
    * A client with an open transaction, in which the job is posted; for boards in Postgres. The job is on the board once the
    * transaction is committed; after a rollback it was never posted. The client must be connected to the board's database.
    */
@@ -213,6 +220,7 @@ export const POST_OPTIONS: KnownOptions<PostOptions> = {
   onOwnerLost: true,
   maxAttempts: true,
   backOff: true,
+  resultTtl: true,
   client: true,
   uuid: true,
 }
@@ -241,7 +249,7 @@ export function makePosting(
   reservation?: Reservation,
 ): Posting {
   const { uuid = newUuid(), name, details, book, maxAttempts = 3 } = request
-  const { resources, limits, postedBy, trace, deadline, onOwnerLost, backOff } = request
+  const { resources, limits, postedBy, trace, deadline, onOwnerLost, backOff, resultTtl } = request
   // Fields are added one by one: most jobs have none of them, and each conditional spread would make an object.
   const posting: { -readonly [K in keyof Posting]?: unknown } = { uuid, name, details }
   if (book) posting.book = { uuid: book.uuid, name: book.name }
@@ -270,6 +278,7 @@ export function makePosting(
   if (onOwnerLost !== undefined) Object.assign(posting, toOnOwnerLost(onOwnerLost))
   posting.maxAttempts = maxAttempts
   if (backOff !== undefined) posting.backOff = makeBackOff(backOff)
+  if (resultTtl !== undefined) posting.resultTtl = toDuration('resultTtl', resultTtl)
   if (request.explicit !== undefined && request.explicit.length > 0) posting.explicit = request.explicit
   posting.format = toFormat(posting)
   posting.runs = 0
@@ -317,7 +326,7 @@ function toOnOwnerLost(option: PostOptions['onOwnerLost']): Pick<Posting, 'onOwn
 }
 
 /** Returns the milliseconds of an option; undefined where it is absent. @throws InvalidPosting, InvalidArgument */
-function toDuration(name: 'delay' | 'deadline', value: Duration | undefined): number | undefined {
+function toDuration(name: 'delay' | 'deadline' | 'resultTtl', value: Duration | undefined): number | undefined {
   if (value === undefined) return undefined
   const ms = toMilliseconds(value, name)
   if (name === 'deadline' && ms === 0)
@@ -597,6 +606,7 @@ type OptionalPostingKey =
   | 'postedBy'
   | 'deadline'
   | 'onOwnerLost'
+  | 'resultTtl'
   | 'amended'
 
 function assertOptional(
@@ -614,6 +624,7 @@ function assertOptional(
     postedBy,
     deadline,
     onOwnerLost,
+    resultTtl,
     amended,
   } = fields
   if (batch !== undefined && !(typeof batch === 'string' && validUuid(batch)))
@@ -634,6 +645,8 @@ function assertOptional(
   assertName(what, 'postedBy', postedBy)
   if (deadline !== undefined && !isDuration(deadline))
     throw new InvalidPosting(`${what}deadline must be a number of milliseconds from 0`)
+  if (resultTtl !== undefined && !isDuration(resultTtl))
+    throw new InvalidPosting(`${what}resultTtl must be a number of milliseconds from 0`)
   if (onOwnerLost !== undefined && onOwnerLost !== 'fail')
     throw new InvalidPosting(`${what}onOwnerLost must be 'fail' or absent`)
   if (key !== undefined && (typeof key !== 'string' || key === ''))

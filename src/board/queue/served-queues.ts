@@ -11,6 +11,7 @@
  * decides between their jobs.
  */
 import { InvalidArgument } from '../../core/errors.ts'
+import { isNameOfQueue } from '../../core/job-names.ts'
 import { describeValue, queueProblem } from '../model/queues.ts'
 
 /** The maximum number of names in a choice. */
@@ -77,7 +78,7 @@ export class QueueChoice {
     const known = this.#known.get(queue)
     if (known !== undefined) return known
     const exact = this.entries.findIndex(({ name }) => name === queue)
-    const index = exact === -1 ? this.entries.findIndex(({ name }) => isPatternOf(name, queue)) : exact
+    const index = exact === -1 ? this.entries.findIndex(({ name }) => isNameOfQueue(name, queue)) : exact
     // Other programs choose the names of queues. Without a limit they could fill the memory.
     if (this.#known.size >= MAX_KNOWN) this.#known.clear()
     this.#known.set(queue, index)
@@ -88,10 +89,6 @@ export class QueueChoice {
   toString(): string {
     return this.entries.map(({ name, weight }) => (this.isWeighted ? `${name}=${weight}` : name)).join(', ')
   }
-}
-
-function isPatternOf(pattern: string, queue: string): boolean {
-  return pattern.endsWith('*') && queue.startsWith(pattern.slice(0, -1))
 }
 
 function toServedName(name: unknown, what: string): string {

@@ -25,8 +25,9 @@ export interface BoardPause {
   readonly reason?: string
 }
 
-/** A pause of a queue. */
+/** A pause of a queue, or of the queues of a pattern. */
 export interface QueuePause extends BoardPause {
+  /** The queue, or a pattern such as `tenant-*`, whose limit was stopped. */
   readonly queue: string
 }
 

@@ -34,7 +34,15 @@ export type SkipReason = 'missed' | 'overlap' | 'paused' | 'refused'
 export type JobTemplate = Pick<Posting, 'name' | 'details' | 'priority' | 'maxAttempts'> &
   Pick<
     Partial<Posting>,
-    'queue' | 'resources' | 'limits' | 'expiresAfter' | 'deadline' | 'onOwnerLost' | 'backOff' | 'explicit'
+    | 'queue'
+    | 'resources'
+    | 'limits'
+    | 'expiresAfter'
+    | 'deadline'
+    | 'onOwnerLost'
+    | 'backOff'
+    | 'resultTtl'
+    | 'explicit'
   >
 
 /** The outcome at one time, or at several times in a row that were skipped for one reason. */

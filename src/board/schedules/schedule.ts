@@ -40,6 +40,7 @@ type SchedulePostOption =
   | 'onOwnerLost'
   | 'maxAttempts'
   | 'backOff'
+  | 'resultTtl'
 
 /** A schedule as a program declares it; {@link schedule} makes it. */
 export interface DeclaredSchedule {
@@ -62,7 +63,7 @@ const KNOWN: KnownOptions<ScheduleOptions> = {
 }
 const KNOWN_POST: KnownOptions<Pick<PostOptions, SchedulePostOption>> = {
   ...{ name: true, details: true, priority: true, queue: true, size: true, resources: true, limits: true },
-  ...{ expiresAfter: true, deadline: true, onOwnerLost: true, maxAttempts: true, backOff: true },
+  ...{ expiresAfter: true, deadline: true, onOwnerLost: true, maxAttempts: true, backOff: true, resultTtl: true },
 }
 const ID_PATTERN = /^[\p{L}\p{N}][\p{L}\p{N} ._:@-]*(\/[\p{L}\p{N} ._:@-]+)?$/u
 const MAX_ID_LENGTH = 200
@@ -167,12 +168,23 @@ async function toJobTemplate(
   const details = { ...post.details, ...work, store }
   // A posting is made of it to check it: otherwise the error would appear only when the job is due.
   const posting = makePosting({ ...post, name: post.name ?? work.flow, details })
-  const { priority, queue, maxAttempts, name, resources, limits, expiresAfter, deadline, onOwnerLost, backOff } =
-    posting
+  const {
+    priority,
+    queue,
+    maxAttempts,
+    name,
+    resources,
+    limits,
+    expiresAfter,
+    deadline,
+    onOwnerLost,
+    backOff,
+    resultTtl,
+  } = posting
   const explicit = givenKeys({ ...options.post })
   return {
     ...{ name, details: posting.details, priority, maxAttempts },
-    ...defined({ queue, resources, limits, expiresAfter, deadline, onOwnerLost, backOff }),
+    ...defined({ queue, resources, limits, expiresAfter, deadline, onOwnerLost, backOff, resultTtl }),
     ...(explicit.length > 0 ? { explicit } : {}),
   }
 }

@@ -52,7 +52,7 @@ const RECORD = fieldsOf<FlowSettingsRecord>({
     onOwnerLost: optional(exactly('retry', 'fail')),
     maxAttempts: optional(attempts),
     backOff: parseBackOff,
-    deadline: optional(duration),
+    ...{ deadline: optional(duration), resultTtl: optional(duration) },
     ...{ keepResults: optional(flag), keepLogbooks: optional(keep), removeTrashAfter: optional(duration) },
     ...{ enabled: optional(flag), force: optional(exactly(true)) },
   }),

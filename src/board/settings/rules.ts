@@ -13,7 +13,7 @@ import type { FlowSettingKey, StoredSettings } from './settings.ts'
 /** The keys that are written into a posting, for servers and for the order of claims. */
 const POSTED_KEYS = ['priority', 'queue', 'delay', 'expiresAfter', 'onOwnerLost'] as const
 /** The keys that are looked up when a job is claimed or settled: a posting says which of them its caller has given. */
-const CLAIM_KEYS = ['maxAttempts', 'backOff', 'deadline', 'onOwnerLost', 'expiresAfter'] as const
+const CLAIM_KEYS = ['maxAttempts', 'backOff', 'deadline', 'onOwnerLost', 'expiresAfter', 'resultTtl'] as const
 
 type ClaimKey = (typeof CLAIM_KEYS)[number]
 /** The key of a setting that a job's posting can have, too. */

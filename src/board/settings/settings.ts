@@ -6,7 +6,7 @@
  * | `priority`, `queue`, `delay` | when a job is posted |
  * | `expiresAfter`, `onOwnerLost` | when a job is posted, and when it is claimed |
  * | `maxAttempts`, `backOff`, `deadline` | when a job is claimed or settled, also for jobs that were posted before |
- * | `keepResults`, `keepLogbooks`, `removeTrashAfter` | when a job is run, has ended, or is in the trash |
+ * | `resultTtl`, `keepResults`, `keepLogbooks`, `removeTrashAfter` | when a job is run, has ended, or is in the trash |
  * | `enabled` | at each claim: jobs of a flow that is not enabled are posted, and wait |
  */
 import { InvalidArgument, JobboardError } from '../../core/errors.ts'
@@ -22,7 +22,15 @@ import { MAX_RECORD_ID_LENGTH } from '../model/record.ts'
 export interface FlowSettingValues
   extends Pick<
     PostOptions,
-    'priority' | 'queue' | 'delay' | 'expiresAfter' | 'onOwnerLost' | 'maxAttempts' | 'backOff' | 'deadline'
+    | 'priority'
+    | 'queue'
+    | 'delay'
+    | 'expiresAfter'
+    | 'onOwnerLost'
+    | 'maxAttempts'
+    | 'backOff'
+    | 'deadline'
+    | 'resultTtl'
   > {
   /** Whether the board keeps the results of jobs. */
   readonly keepResults?: boolean
@@ -49,6 +57,7 @@ export interface StoredSettings {
   readonly maxAttempts?: number
   readonly backOff?: StoredBackOff
   readonly deadline?: number
+  readonly resultTtl?: number
   readonly keepResults?: boolean
   readonly keepLogbooks?: number | 'forever'
   readonly removeTrashAfter?: number
@@ -58,7 +67,7 @@ export interface StoredSettings {
 
 const KNOWN: KnownOptions<FlowSettingValues> = {
   ...{ priority: true, queue: true, delay: true, expiresAfter: true, onOwnerLost: true, maxAttempts: true },
-  ...{ backOff: true, deadline: true, keepResults: true, keepLogbooks: true, removeTrashAfter: true },
+  ...{ backOff: true, deadline: true, resultTtl: true, keepResults: true, keepLogbooks: true, removeTrashAfter: true },
   ...{ enabled: true, force: true },
 }
 
@@ -93,21 +102,8 @@ export function toStoredSettings(pattern: string, values: FlowSettingValues): St
 /** Checks the settings that are options of a post, by making a posting with them. */
 function toPostSettings(post: PostOptions, what: string): StoredSettings {
   try {
-    const { priority, queue, delay, expiresAfter, maxAttempts, backOff, deadline } = makePosting({
-      ...post,
-      ...{ name: 'settings', details: {} },
-    })
-    const { onOwnerLost } = post
-    const made = {
-      priority,
-      queue: queue ?? post.queue,
-      delay,
-      expiresAfter,
-      onOwnerLost,
-      maxAttempts,
-      backOff,
-      deadline,
-    }
+    const posting = makePosting({ ...post, ...{ name: 'settings', details: {} } })
+    const made = { ...posting, queue: posting.queue ?? post.queue, onOwnerLost: post.onOwnerLost }
     // A posting has a priority and a number of attempts also where none is given.
     const given = Object.entries(made).filter(([name]) => Object(post)[name] !== undefined)
     return Object.fromEntries(given)

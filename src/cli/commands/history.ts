@@ -2,9 +2,18 @@
 import type { Command } from 'commander'
 import type { EndedJob } from '../../board/index.ts'
 import { Redactor } from '../../core/redaction.ts'
+import { otherQueue } from '../../views/index.ts'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
-import { count, eachAsJson, type FlagTable, type OptionsOf, shared, withFlags } from '../input/flags.ts'
-import { ageLimit, redactedKeys } from '../input/shared-options.ts'
+import {
+  count,
+  eachAsJson,
+  type FlagTable,
+  type OptionsOf,
+  QUEUE_FILTER_FLAG,
+  shared,
+  withFlags,
+} from '../input/flags.ts'
+import { ageLimit, redactedKeys, toQueueFilter } from '../input/shared-options.ts'
 import { openNamedBoard } from '../opening.ts'
 import { printDrawn, printJson, printLines } from '../output/output.ts'
 
@@ -20,6 +29,7 @@ const FLAGS = {
   '--since <time>': 'only jobs that have ended since then: 24h for 24 hours ago, or a time of UTC, such as 2027-03-28',
   '--until <time>': 'only jobs that had ended before then',
   ...shared('--flow <name>'),
+  ...QUEUE_FILTER_FLAG,
   '--trashed': 'only jobs that went to the trash',
   '--json': eachAsJson('job'),
 } satisfies FlagTable
@@ -41,15 +51,17 @@ export function defineHistory(program: Command, run: RunAction): void {
 }
 
 async function history(options: HistoryCommandOptions, context: CliContext): Promise<ExitCode> {
+  const isInQueue = await toQueueFilter(options.queue)
   const [since, until] = await Promise.all([toTime(options.since, '--since'), toTime(options.until, '--until')])
   await using opened = await openNamedBoard(options, context, { create: false })
   const { board } = opened
   const { flow, trashed = false } = options
   const limit = options.limit ?? (since || until ? MAX_LIMIT : DEFAULT_LIMIT)
-  const isFiltered = since || until || flow !== undefined || trashed
+  const isFiltered = since || until || flow !== undefined || isInQueue || trashed
   const redaction = new Redactor(redactedKeys(options, context))
   const isAsked = ({ endedAt, ...job }: EndedJob) =>
     (flow === undefined || job.flow === flow) &&
+    isInQueue?.(job.queue) !== false &&
     (!trashed || job.outcome === 'TRASHED') &&
     (!since || endedAt >= since) &&
     (!until || endedAt < until)
@@ -63,9 +75,10 @@ async function history(options: HistoryCommandOptions, context: CliContext): Pro
     )
   const found = last.filter(isAsked)
   if (since && found.length > limit) context.stderr.write(`only the last ${limit} of ${found.length} jobs are listed\n`)
-  const jobs = found
-    .slice(0, limit)
-    .map((job) => (job.reason === undefined ? job : { ...job, reason: redaction.text(job.reason) }))
+  const jobs = found.slice(0, limit).map((job) => {
+    const { queue, reason } = job
+    return { ...job, queue: otherQueue(queue).queue, reason: reason === undefined ? undefined : redaction.text(reason) }
+  })
   if (options.json) await printJson(context, jobs)
   else if (jobs.length === 0)
     await printLines(context, [`no ${isFiltered ? 'such ' : ''}jobs in the history of ${board.uri}`])

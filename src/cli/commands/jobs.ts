@@ -6,8 +6,8 @@ import type { JobState } from '../../core/states.ts'
 import { type JobView, type LiveJob, LiveJobs } from '../../views/index.ts'
 import { type CliContext, DONE, type ExitCode, FAILED, type RunAction } from '../context.ts'
 import { PRIORITY_CHOICES } from '../input/choices.ts'
-import { count, type FlagTable, type OptionsOf, once, oneOf, shared, withFlags } from '../input/flags.ts'
-import { definedOnly } from '../input/shared-options.ts'
+import { count, type FlagTable, type OptionsOf, oneOf, QUEUE_FILTER_FLAG, shared, withFlags } from '../input/flags.ts'
+import { definedOnly, toQueueFilter } from '../input/shared-options.ts'
 import { openNamedBoard } from '../opening.ts'
 import { render, reportError } from '../output/output.ts'
 import { toPrintableJson } from '../output/render/text.ts'
@@ -23,7 +23,7 @@ const FLAGS = {
   ...shared('--flow <name>'),
   '--name <name>': 'only jobs of this name',
   '--priority <priority>': [`only jobs of this priority: ${PRIORITY_CHOICES.join(', ')}`, oneOf(PRIORITY_CHOICES)],
-  '--queue <name>': ['only jobs of this queue', once()],
+  ...QUEUE_FILTER_FLAG,
   '--batch <uuid>': 'only jobs of this batch',
   '--limit <n>': ['only the first n jobs', count()],
   '--json': 'print each job as a JSON object on a line of its own; with --watch, each job when it changes',
@@ -47,11 +47,12 @@ export function defineJobs(program: Command, run: RunAction): void {
 
 /** Lists the jobs. Reports each posting that cannot be read in one line on standard error, and lists the rest. */
 async function jobs(options: JobsCommandOptions, context: CliContext): Promise<ExitCode> {
+  const isInQueue = await toQueueFilter(options.queue)
   await using opened = await openNamedBoard(options, context, { create: false })
   const { board } = opened
   const [live, changes] = [new LiveJobs(board), new JobChanges()]
   const frame = async (): Promise<Frame> => {
-    const fits = ({ view }: LiveJob) => isWanted(view, options)
+    const fits = ({ view, job }: LiveJob) => isWanted(view, options) && isInQueue?.(job.queue) !== false
     const jobs = await live.read(toFilter(options), { fits, ...definedOnly({ limit: options.limit }) })
     const views = jobs.map(({ view }) => view)
     const content = toJson(views)
@@ -67,7 +68,8 @@ async function jobs(options: JobsCommandOptions, context: CliContext): Promise<E
 /** Returns the part of the filter that the board applies. */
 function toFilter({ unclaimed, state, name, priority, queue, batch }: JobsCommandOptions): JobsOptions {
   const onlyUnclaimed = unclaimed || state === 'UNCLAIMED'
-  return { ...(onlyUnclaimed ? { onlyUnclaimed } : {}), ...definedOnly({ name, priority, queue, batch }) }
+  const exact = queue?.endsWith('*') ? undefined : queue
+  return { ...(onlyUnclaimed ? { onlyUnclaimed } : {}), ...definedOnly({ name, priority, queue: exact, batch }) }
 }
 
 /** Returns whether the job passes the rest of the filter. */

@@ -1,6 +1,6 @@
 /** The commands `jobboard limits …`: list, show, set, hold and remove limits. */
 import type { Command } from 'commander'
-import type { JobBoard, LimitSettings, LimitStop, LimitView } from '../../board/index.ts'
+import type { JobBoard, LimitSettings, LimitView } from '../../board/index.ts'
 import { InvalidArgument, NotFound } from '../../core/errors.ts'
 import { Redactor } from '../../core/redaction.ts'
 import { formatDuration } from '../../core/time.ts'
@@ -148,13 +148,9 @@ function stop(options: HoldOptions, context: CliContext, command: Command): Prom
 
 async function resume(board: JobBoard, key: string, redaction: Redactor): Promise<string[]> {
   const { wasHeld, stops } = await board.limits.resume(key)
-  const { openCommand, resumeCommand } = await import('../limit-commands.ts')
-  const howToEnd = ({ held, ...limit }: LimitView) => (held ? resumeCommand(limit.key) : openCommand(limit))
-  // A limit of a newer release cannot be read, so nothing is known of how it ends.
-  const ends = ({ text, limit }: LimitStop) =>
-    `${redaction.text(text)}${limit.error ? '' : `; ${howToEnd(limit)} ends it`}`
+  const { stillStoppedLines } = await import('../limit-commands.ts')
   const done = wasHeld ? `limit ${key} resumed` : `limit ${key} was not held`
-  return [done, ...stops.map((stop) => `still stopped: ${ends(stop)}`)]
+  return [done, ...stillStoppedLines(stops, redaction)]
 }
 
 async function printLimit(limit: LimitView, { json }: JsonOptions, context: CliContext): Promise<void> {

@@ -2,7 +2,7 @@
 import type { Command } from 'commander'
 import type { JobBoard, TrashedJob } from '../../board/index.ts'
 import { Redactor } from '../../core/redaction.ts'
-import { type TrashView, trashReport, trashView } from '../../views/index.ts'
+import { otherQueue, type TrashView, trashReport, trashView } from '../../views/index.ts'
 import { type CliContext, DONE, type ExitCode, FAILED, type RunAction } from '../context.ts'
 import { findTrashed } from '../find.ts'
 import {
@@ -11,11 +11,12 @@ import {
   type JsonOptions,
   type OptionsOf,
   once,
+  QUEUE_FILTER_FLAG,
   shared,
   withFlags,
 } from '../input/flags.ts'
-import { definedOnly, redactedKeys, type SharedOptions } from '../input/shared-options.ts'
-import { forEachTrashed, TRASH_CHOICE_FLAGS, type TrashChoice } from '../input/trash-choice.ts'
+import { definedOnly, redactedKeys, toQueueFilter } from '../input/shared-options.ts'
+import { forEachTrashed, TRASH_CHOICE_FLAGS } from '../input/trash-choice.ts'
 import { openNamedBoard } from '../opening.ts'
 import { printDrawn, printJson, printLines, reportError } from '../output/output.ts'
 
@@ -29,6 +30,14 @@ const RESTORE_FLAGS = {
 
 type RestoreOptions = OptionsOf<typeof RESTORE_FLAGS>
 
+const LIST_FLAGS = { ...QUEUE_FILTER_FLAG, '--json': eachAsJson('job') } satisfies FlagTable
+
+type ListOptions = OptionsOf<typeof LIST_FLAGS>
+
+const PURGE_FLAGS = { ...TRASH_CHOICE_FLAGS, ...QUEUE_FILTER_FLAG } satisfies FlagTable
+
+type PurgeOptions = OptionsOf<typeof PURGE_FLAGS>
+
 const TRASHED_UUIDS_HELP = 'uuids of jobs, their first 13 characters or more, or their ends'
 
 export function defineTrash(program: Command, run: RunAction): void {
@@ -37,10 +46,13 @@ export function defineTrash(program: Command, run: RunAction): void {
     .summary('list, restore and purge jobs in the trash')
     .description('Lists, shows, restores and purges jobs in the trash.')
     .helpCommand(false)
-  withFlags(trash.command('list'), { '--json': eachAsJson('job') })
+  withFlags(trash.command('list'), LIST_FLAGS)
     .summary('list the jobs in the trash')
     .description('Lists the jobs in the trash, oldest first, with who put them there and why.')
-    .addHelpText('after', '\nExample:\n  $ jobboard trash list --json --board zookeeper://127.0.0.1:2181/demo')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  $ jobboard trash list --json --board zookeeper://127.0.0.1:2181/demo\n  $ jobboard trash list --queue reports',
+    )
     .action(run(list))
   withFlags(trash.command('show'), shared('--json'))
     .summary('show a job in the trash')
@@ -56,32 +68,38 @@ export function defineTrash(program: Command, run: RunAction): void {
     .argument('[uuid...]', TRASHED_UUIDS_HELP)
     .addHelpText('after', '\nExample:\n  $ jobboard trash restore --name hello --dependents')
     .action(run(restore))
-  withFlags(trash.command('purge'), TRASH_CHOICE_FLAGS)
+  withFlags(trash.command('purge'), PURGE_FLAGS)
     .summary('remove jobs for good')
     .description('Removes jobs from the trash for good, and prints the uuid of each.')
     .argument('[uuid...]', TRASHED_UUIDS_HELP)
-    .addHelpText('after', '\nExample:\n  $ jobboard trash purge --older-than 30d')
+    .addHelpText(
+      'after',
+      "\nExamples:\n  $ jobboard trash purge --older-than 30d\n  $ jobboard trash purge --queue 'tenant-*'",
+    )
     .action(run(purge))
 }
 
 /** The part of a view that a table shows: failures and attempts of a long list need not stay in memory. */
-type TrashRow = Pick<TrashView, 'uuid' | 'name' | 'at' | 'by' | 'reason'>
+type TrashRow = Pick<TrashView, 'uuid' | 'name' | 'queue' | 'at' | 'by' | 'reason'>
 
-function toTrashRow({ uuid, name, at, by, reason }: TrashView): TrashRow {
-  return { uuid, name, at, by, reason }
+function toTrashRow({ uuid, name, queue, at, by, reason }: TrashView): TrashRow {
+  return { uuid, name, ...otherQueue(queue), at, by, reason }
 }
 
 /** Lists the trash. Reports each entry that cannot be read in one line on standard error, and lists the rest. */
-async function list(options: JsonOptions, context: CliContext): Promise<ExitCode> {
+async function list(options: ListOptions, context: CliContext): Promise<ExitCode> {
+  const isInQueue = await toQueueFilter(options.queue)
   const redaction = new Redactor(redactedKeys(options, context))
   await using opened = await openNamedBoard(options, context, { create: false })
   const rows: TrashRow[] = []
   for await (const job of opened.board.trashed()) {
+    if (isInQueue?.(job.queue) === false) continue
     const view = trashView(job, redaction)
     if (options.json) await printJson(context, [view])
     else rows.push(toTrashRow(view))
   }
-  if (!options.json && rows.length === 0) await printLines(context, [`nothing in the trash of ${opened.board.uri}`])
+  if (!options.json && rows.length === 0)
+    await printLines(context, [`${isInQueue ? 'no such jobs' : 'nothing'} in the trash of ${opened.board.uri}`])
   else if (!options.json) await printDrawn(context, ({ trashTable }, screen) => trashTable(rows, screen))
   for (const error of opened.unreadable) reportError(error, context)
   return opened.unreadable.length > 0 ? FAILED : DONE
@@ -97,23 +115,27 @@ async function show(options: JsonOptions, context: CliContext, { args: [uuid = '
   return DONE
 }
 
-async function purge(
-  options: SharedOptions & TrashChoice,
-  context: CliContext,
-  { args: uuids }: Command,
-): Promise<ExitCode> {
+async function purge(options: PurgeOptions, context: CliContext, { args: uuids }: Command): Promise<ExitCode> {
+  const inQueue = options.queue
   const work = async (board: JobBoard, job: TrashedJob) => {
     await board.purge(job)
     return undefined
   }
-  return forEachTrashed({ uuids, options, what: 'purging', done: 'purged', verb: 'purge', work }, context)
+  return forEachTrashed(
+    {
+      ...{ uuids, options, inQueue, filters: '--name, --queue and --older-than' },
+      ...{ what: 'purging', done: 'purged', verb: 'purge', work },
+    },
+    context,
+  )
 }
 
 async function restore(options: RestoreOptions, context: CliContext, { args: uuids }: Command): Promise<ExitCode> {
   const keep = async (chosen: readonly TrashedJob[]) => (options.poison ? chosen : excludeSuspects(chosen, context))
   return forEachTrashed(
     {
-      ...{ uuids, options, what: 'restoring', done: 'restored', verb: 'restore', keep },
+      ...{ uuids, options, filters: '--name and --older-than' },
+      ...{ what: 'restoring', done: 'restored', verb: 'restore', keep },
       work: restoreInOrder(options),
     },
     context,

@@ -20,6 +20,10 @@ export const CONDUCTOR_FLAGS = {
     'claims jobs of these queues only, NAME or NAME*, those of the first before those of the next; NAME=N gives weights in place of the order; may be repeated',
     queueNames,
   ],
+  '-Q <names>': [
+    'as of a Celery worker: claims jobs of these queues in turn, as --queue NAME=1 for each does',
+    queueNames,
+  ],
   '--size <size>': [`deprecated: --queue with one of ${SIZE_CHOICES.join(', ')}`, someOf(SIZE_CHOICES)],
   '--burst': 'stop when nothing is left to claim',
   '--max-jobs <n>': ['stop after n jobs', count()],
@@ -102,6 +106,38 @@ function queueNames() {
     ...before,
     ...text.split(',').map((name) => name.trim()),
   ]
+}
+
+interface NamedQueues {
+  /** The words behind the command's name. */
+  readonly words: readonly string[]
+  /** Whether `--queue` was typed, and does not come from the config file. */
+  readonly isQueueTyped: boolean
+}
+
+/**
+ * Returns the options with the queues that the command line names as words, as a worker of RQ has them, or with `-Q`. They replace those of the
+ * config file.
+ *
+ * @throws InvalidArgument for more than one of words, `--queue` and `-Q`
+ */
+export function withNamedQueues<T extends ConductorFlags>(options: T, { words, isQueueTyped }: NamedQueues): T {
+  const { Q: inTurn } = options
+  const given = [
+    ...(words.length > 0 ? [`as words (${words.join(' ')})`] : []),
+    ...(isQueueTyped ? ['with --queue'] : []),
+    ...(inTurn ? ['with -Q'] : []),
+  ]
+  if (given.length > 1)
+    throw new InvalidArgument(`the queues are named ${given.join(' and ')}: name them all in one of these ways`)
+  // Without this, a second module behind --flows would be a queue in which no job ever is.
+  const module = words.find((word) => /\.[cm]?[jt]sx?$/.test(word))
+  if (module !== undefined)
+    throw new InvalidArgument(
+      `${module} is the name of a queue here: give a module with --flows, which may be repeated`,
+    )
+  if (inTurn) return { ...options, queue: inTurn.map((name) => (name.includes('=') ? name : `${name}=1`)) }
+  return words.length > 0 ? { ...options, queue: words.flatMap((word) => queueNames()(word)) } : options
 }
 
 /** Returns queues in their order, or with weights where names have some, as in `urgent=3`. @throws InvalidArgument for names with and without one */

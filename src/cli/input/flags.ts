@@ -14,8 +14,8 @@ type Parser = (text: string, before?: never) => unknown
 /** A kind of values: makes the parser of a flag, whose name is in its errors. */
 type Kind = (flag: string) => Parser
 
-/** Flags by how they are written, as in `--limit <n>`: their texts in the help, and the kinds of values that are not just a text. */
-export type FlagTable = Readonly<Record<`--${string}`, string | readonly [text: string, kind: Kind]>>
+/** Flags by how they are written, as in `--limit <n>` or `-Q <names>`: their texts in the help, and the kinds of values that are not just a text. */
+export type FlagTable = Readonly<Record<`-${string}`, string | readonly [text: string, kind: Kind]>>
 
 /** The options of a command with these flags, and those of every command. */
 export type OptionsOf<Table> = SharedOptions & FlagValues<Table>
@@ -25,7 +25,13 @@ export type FlagValues<Table> = {
   readonly [Flag in keyof Table as CamelCase<NameOf<Flag>>]?: ValueOf<Flag, Table[Flag]>
 }
 
-type NameOf<Flag> = Flag extends `--${infer Name} ${string}` ? Name : Flag extends `--${infer Name}` ? Name : never
+type NameOf<Flag> = Flag extends `--${infer Name} ${string}`
+  ? Name
+  : Flag extends `--${infer Name}`
+    ? Name
+    : Flag extends `-${infer Letter} ${string}`
+      ? Letter
+      : never
 
 type CamelCase<Name extends string> = Name extends `${infer Word}-${infer Rest}`
   ? `${Word}${Capitalize<CamelCase<Rest>>}`
@@ -133,6 +139,11 @@ const SHARED_FLAGS = {
 } satisfies FlagTable
 
 type SharedFlags = typeof SHARED_FLAGS
+
+/** The flag that selects the jobs of a queue, or of the queues of a pattern, in lists: see `toQueueFilter`. */
+export const QUEUE_FILTER_FLAG = {
+  '--queue <name>': ['only jobs of this queue; NAME* for all queues that begin with NAME', once()],
+} satisfies FlagTable
 
 /** The options of a command that prints JSON on request. */
 export type JsonOptions = OptionsOf<Pick<SharedFlags, '--json'>>

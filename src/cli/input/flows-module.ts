@@ -1,6 +1,6 @@
 /** The flows and services of the modules that the command line names. */
 import { pathToFileURL } from 'node:url'
-import type { DeclaredLimits, DeclaredSchedule, PostOptions } from '../../board/index.ts'
+import type { DeclaredFlowSettings, DeclaredLimits, DeclaredSchedule, PostOptions } from '../../board/index.ts'
 import type { ConductorHooks, ErrorHandler } from '../../conductor/index.ts'
 import { Duplicate, InvalidArgument } from '../../core/errors.ts'
 import { collectExports, exportNamed } from '../../core/module-exports.ts'
@@ -38,9 +38,10 @@ export interface FlowModules {
   /** The exports `hooks` and `onError`, which conductors check. */
   readonly hooks?: ConductorHooks
   readonly onError?: readonly ErrorHandler[]
-  /** The exports `schedules` and `limits`, which conductors put on their board. */
+  /** The exports `schedules`, `limits` and `settings`, which conductors put on their board. */
   readonly schedules?: readonly DeclaredSchedule[]
   readonly limits?: DeclaredLimits['declare']
+  readonly flowSettings?: DeclaredFlowSettings['declare']
 }
 
 /**
@@ -75,14 +76,16 @@ export async function loadFlowsAndServices(modules: ModuleNames, options: Module
 function mergeDeclarations(
   loaded: readonly LoadedModule[],
   changed: ReadonlyMap<AnyFlow, AnyFlow>,
-): Pick<FlowModules, 'schedules' | 'limits'> {
+): Pick<FlowModules, 'schedules' | 'limits' | 'flowSettings'> {
   const schedules = uniteByName('schedule', loaded, ({ schedules }) => schedules?.map((each) => [each.id, each]))
   const withDefaults = (declared: DeclaredSchedule): DeclaredSchedule => {
     const { flow } = declared
     return { ...declared, flow: typeof flow === 'string' ? flow : (changed.get(flow) ?? flow) }
   }
   const limits = uniteByName('limit', loaded, (each) => each.limits && Object.entries(each.limits))
+  const settings = uniteByName('settings of flow', loaded, (each) => each.settings && Object.entries(each.settings))
   return {
+    ...(settings.size > 0 ? { flowSettings: Object.fromEntries(settings) } : {}),
     ...(schedules.size > 0 ? { schedules: [...schedules.values()].map(withDefaults) } : {}),
     ...(limits.size > 0 ? { limits: Object.fromEntries(limits) } : {}),
   }
@@ -113,6 +116,7 @@ function uniteByName<T>(
 interface LoadedModule extends HookExports {
   readonly schedules: readonly DeclaredSchedule[] | undefined
   readonly limits: DeclaredLimits['declare'] | undefined
+  readonly settings: DeclaredFlowSettings['declare'] | undefined
   readonly module: string
   readonly url: URL
   readonly tsx: URL | undefined
@@ -161,7 +165,7 @@ async function loadOne(
 }
 
 /** @throws InvalidArgument for an export of a wrong type; conductors check the rest */
-function declarationExports(module: string, exported: object): Pick<LoadedModule, 'schedules' | 'limits'> {
+function declarationExports(module: string, exported: object): Pick<LoadedModule, 'schedules' | 'limits' | 'settings'> {
   const schedules = exportNamed(exported, 'schedules')
   const isList = Array.isArray(schedules) && schedules.every((each) => typeof Object(each).id === 'string')
   if (schedules !== undefined && !isList)
@@ -169,14 +173,24 @@ function declarationExports(module: string, exported: object): Pick<LoadedModule
       `module ${module}: the export schedules must be a list of schedules, as in [schedule('nightly', …)]`,
     )
   const limits = exportNamed(exported, 'limits')
-  if (limits !== undefined && (typeof limits !== 'object' || limits === null || Array.isArray(limits)))
+  if (limits !== undefined && !isObject(limits))
     throw new InvalidArgument(
       `module ${module}: the export limits must be an object, as in { 'flow/report': { concurrency: 2 } }`,
+    )
+  const settings = exportNamed(exported, 'settings')
+  if (settings !== undefined && !isObject(settings))
+    throw new InvalidArgument(
+      `module ${module}: the export settings must be an object, as in { 'report*': { maxAttempts: 7 } }`,
     )
   return {
     schedules: schedules as readonly DeclaredSchedule[] | undefined,
     limits: limits as DeclaredLimits['declare'] | undefined,
+    settings: settings as DeclaredFlowSettings['declare'] | undefined,
   }
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** @throws Duplicate naming the two modules that define the same version of a flow differently */

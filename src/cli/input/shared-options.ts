@@ -85,6 +85,14 @@ export function ageLimit(text: string, what: string): Date {
   return new Date(Date.now() - toMilliseconds(parseDuration(text, what), what))
 }
 
+/** Returns what filters jobs by `--queue`, a name or a pattern; undefined without the flag. @throws InvalidArgument */
+export async function toQueueFilter(queue: string | undefined): Promise<((queue: string) => boolean) | undefined> {
+  if (queue === undefined) return undefined
+  const { QueueChoice } = await import('../../board/internal.ts')
+  const choice = QueueChoice.parse([queue], '--queue')
+  return (name) => choice.includes(name)
+}
+
 /**
  * Parses a JSON object. Its content is never repeated in an error: it may hold secrets.
  *
@@ -155,4 +163,10 @@ type Present<T> = { readonly [K in keyof T]?: NonNullable<T[K]> }
 /** Returns the properties that are not undefined, to spread into options. */
 export function definedOnly<T extends object>(values: T): Present<T> {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Present<T>
+}
+
+/** Returns the user of this shell, with the process: the process alone says little later, because it has ended by then. */
+export function toPerson({ USER, LOGNAME }: CliContext['env'], { who }: { readonly who: string }): string {
+  const user = USER || LOGNAME
+  return user ? `${user} (${who})` : who
 }

@@ -1,4 +1,4 @@
-/** Selection of jobs in the trash: by uuid, by name, by age, or all of them. */
+/** Selection of jobs in the trash: by uuid, by name, by queue, by age, or all of them. */
 import type { JobBoard, TrashedJob } from '../../board/index.ts'
 import { InvalidArgument } from '../../core/errors.ts'
 import { type CliContext, DONE, type ExitCode } from '../context.ts'
@@ -6,7 +6,7 @@ import { assertUuidPart, isExact, matchesUuid, readTrash, requireOne } from '../
 import { openNamedBoard } from '../opening.ts'
 import { type FlagTable, type FlagValues, shared } from './flags.ts'
 import { confirm, forEachWithProgress } from './for-each.ts'
-import { ageLimit, type SharedOptions } from './shared-options.ts'
+import { ageLimit, type SharedOptions, toQueueFilter } from './shared-options.ts'
 
 /** The flags that select jobs in the trash. */
 export const TRASH_CHOICE_FLAGS = {
@@ -16,7 +16,15 @@ export const TRASH_CHOICE_FLAGS = {
   ...shared('--yes'),
 } satisfies FlagTable
 
-export type TrashChoice = FlagValues<typeof TRASH_CHOICE_FLAGS>
+type TrashChoice = FlagValues<typeof TRASH_CHOICE_FLAGS>
+
+interface TrashSelection {
+  readonly options: SharedOptions & TrashChoice
+  /** The queue of the jobs, or a pattern. Not an option of {@link TrashChoice}: the flag `--queue` of a restore names another queue. */
+  readonly inQueue?: string | undefined
+  /** The flags that filter, for the error. */
+  readonly filters: string
+}
 
 /**
  * Returns the selected jobs.
@@ -27,14 +35,18 @@ export type TrashChoice = FlagValues<typeof TRASH_CHOICE_FLAGS>
 async function chooseTrashed(
   board: JobBoard,
   uuids: readonly string[],
-  { name, olderThan, all = false }: TrashChoice,
+  { options: { name, olderThan, all = false }, inQueue, filters }: TrashSelection,
 ): Promise<TrashedJob[]> {
-  const filtered = name !== undefined || olderThan !== undefined
+  const filtered = name !== undefined || olderThan !== undefined || inQueue !== undefined
   if ([uuids.length > 0, filtered, all].filter(Boolean).length !== 1)
-    throw new InvalidArgument('select jobs by uuids, by --name and --older-than, or by --all: exactly one of them')
+    throw new InvalidArgument(`select jobs by uuids, by ${filters}, or by --all: exactly one of them`)
   const before = ageLimit(olderThan ?? '0', '--older-than')
+  const isInQueue = await toQueueFilter(inQueue)
   if (uuids.length === 0)
-    return readTrash(board, (job) => (name === undefined || job.name === name) && job.at <= before)
+    return readTrash(
+      board,
+      (job) => (name === undefined || job.name === name) && isInQueue?.(job.queue) !== false && job.at <= before,
+    )
   for (const uuid of uuids) assertUuidPart(uuid, 'change')
   const named = await readTrash(board, (job) => uuids.some((uuid) => matchesUuid(job, uuid, 'change')))
   const where = `in the trash of ${board.uri}`
@@ -47,9 +59,8 @@ async function chooseTrashed(
   return [...new Set(found)]
 }
 
-interface ForEachTrashedOptions {
+interface ForEachTrashedOptions extends TrashSelection {
   readonly uuids: readonly string[]
-  readonly options: SharedOptions & TrashChoice
   /** The operation, for example `purging`, and its participle `purged`. */
   readonly what: string
   readonly done: string
@@ -63,12 +74,13 @@ interface ForEachTrashedOptions {
 
 /** Does the work for each job and prints its uuid; if no job was selected, says that on standard error. */
 export async function forEachTrashed(
-  { uuids, options, what, done, verb, work, keep = async (chosen) => chosen }: ForEachTrashedOptions,
+  { uuids, what, done, verb, work, keep = async (chosen) => chosen, ...selection }: ForEachTrashedOptions,
   context: CliContext,
 ): Promise<ExitCode> {
+  const { options } = selection
   await using opened = await openNamedBoard(options, context, { create: false })
   const { board } = opened
-  const found = await chooseTrashed(board, uuids, options)
+  const found = await chooseTrashed(board, uuids, selection)
   const chosen = uuids.length > 0 ? found : await keep(found)
   if (found.length > 0 && chosen.length === 0) return DONE
   if (chosen.length === 0) {

@@ -13,7 +13,7 @@ import { toBookRequest } from './book-owner.ts'
 import type { Verdict } from './decide.ts'
 import { dependenciesOf } from './dependencies.ts'
 import { type DisclosureOptions, DisclosurePolicy } from './disclosure.ts'
-import { toKeptResults } from './kept-results.ts'
+import { keptOf, toKeptResults } from './kept-results.ts'
 import { toRunningJob } from './running-job.ts'
 import { settle } from './settle.ts'
 
@@ -89,9 +89,13 @@ export async function runOnBoard(
     throw error
   }
   const { job, run, fence } = claim
+  const kept = () => {
+    const { resultTtl } = claim.postingWithSettings
+    return keptOf(flow, { rules: boardInternals(board).flowRules, resultTtl })
+  }
   return {
     uuid: job.uuid,
-    book: toBookRequest(job.book, { boardId: boardId(board.uri), flow }),
+    book: toBookRequest(job.book, { boardId: boardId(board.uri), flow: kept() }),
     run,
     sessionTimeout: board.sessionTimeout,
     sessionLeft: () => boardInternals(board).sessionLeft,
@@ -113,11 +117,11 @@ export async function runOnBoard(
     settle: async (ending) => {
       const leave = AbortSignal.abort()
       const place = { book: job.book.uuid, flow: job.uuid }
-      const kept =
+      const results =
         ending.state === 'SUCCESS' && boardInternals(board).keepsHistory
-          ? toKeptResults(flow, { results: ending.results, place, persistence })
+          ? toKeptResults(kept(), { results: ending.results, place, persistence })
           : undefined
-      const verdict = toVerdict(ending, { disclosure, kept })
+      const verdict = toVerdict(ending, { disclosure, kept: results })
       const settled = await settle(claim, verdict, { onError: () => undefined, leave, disclosure })
       if (settled !== 'lost') return
       claim.lost.throwIfAborted()

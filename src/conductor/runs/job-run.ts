@@ -36,7 +36,7 @@ import type { OpenServices, RunServices } from '../services/open.ts'
 import { toBookRequest } from './book-owner.ts'
 import type { RunEnding } from './decide.ts'
 import { dependenciesOf, type EndReader } from './dependencies.ts'
-import { toKeptResults } from './kept-results.ts'
+import { keptOf, toKeptResults } from './kept-results.ts'
 import { toRunningJob } from './running-job.ts'
 import type { TaskWatch } from './task-watch.ts'
 import { type JobStopWatch, jobStopWatch, type StopIgnored } from './unstopped-jobs.ts'
@@ -52,6 +52,8 @@ export interface JobRunContext {
   readonly limits: Pick<Limits, 'take' | 'isSupported'>
   /** Returns the settings of flows on the board. */
   readonly flowRules: () => FlowRules
+  /** Called with the age in milliseconds at which the logbook of a job is to be removed, where its posting says so. */
+  readonly onBookAge: (age: number) => void
   /** Reads how jobs ended after which others are run. */
   readonly readEnds: EndReader
   /** Makes the object that tasks find as `ctx.services`. */
@@ -159,10 +161,11 @@ interface LogRequest {
   readonly holdBack: (write: HeldBackWrite) => boolean
 }
 
-function toAcquireRequest({ job, run }: Claim, { flow, context, holdBack }: LogRequest): AcquireRequest {
+function toAcquireRequest(claim: Claim, { flow, context, holdBack }: LogRequest): AcquireRequest {
+  const { job, run } = claim
   const { boardId, services } = context
   return {
-    book: toBookRequest(job.book, { boardId, flow: withKept(flow, context.flowRules()) }),
+    book: toBookRequest(job.book, { boardId, flow: toKept(claim, { flow, context }) }),
     flow: { uuid: job.uuid, name: flow.name, version: flow.version },
     run,
     claim: newUuid(),
@@ -173,15 +176,15 @@ function toAcquireRequest({ job, run }: Claim, { flow, context, holdBack }: LogR
   }
 }
 
-/** Returns what is kept of jobs of the flow: settings on the board replace what its code says. */
-function withKept(
-  { name, keepLogbooks, keepResults }: AnyFlow,
-  rules: FlowRules,
-): Pick<AnyFlow, 'keepLogbooks' | 'keepResults'> {
-  return {
-    keepLogbooks: rules.valueOf(name, 'keepLogbooks') ?? keepLogbooks,
-    keepResults: rules.valueOf(name, 'keepResults') ?? keepResults,
-  }
+/** Returns what is kept of a job, by the settings that its flow has now. */
+function toKept(
+  { postingWithSettings }: Claim,
+  { flow, context }: Pick<LogRequest, 'flow' | 'context'>,
+): ReturnType<typeof keptOf> {
+  const { resultTtl } = postingWithSettings
+  const kept = keptOf(flow, { rules: context.flowRules(), resultTtl })
+  if (resultTtl !== undefined) context.onBookAge(resultTtl)
+  return kept
 }
 
 /** The number of times that a job is given back with added resources or limits: a new release may declare others. */
@@ -332,7 +335,7 @@ async function runWithSignals(
     const place = { book: job.book.uuid, flow: job.uuid }
     const kept =
       state === 'SUCCESS'
-        ? toKeptResults(withKept(what.flow, context.flowRules()), { results, place, persistence })
+        ? toKeptResults(toKept(claim, { flow: what.flow, context }), { results, place, persistence })
         : undefined
     const putOff = state === 'SUSPENDED' ? longestOf(refused) : undefined
     return {

@@ -61,6 +61,8 @@ export interface PostingDefaults<S = AnyStore> {
    * @example (failures, { code }) => (code === 'ENOSPC' ? '1h' : failures < 20 ? '30s' : 'trash')
    */
   readonly retry?: (failures: number, failure: Failure) => RetryAnswer | Promise<RetryAnswer>
+  /** The time after the end of a job for which its results can be read. */
+  readonly resultTtl?: Duration
   /** The time after its post after which a job that was not started goes to the trash. */
   readonly expiresAfter?: Duration
   /** The time limit of one run, from its claim. */
@@ -85,6 +87,7 @@ const KNOWN_DEFAULTS: KnownOptions<PostingDefaults> = {
   maxAttempts: true,
   backOff: true,
   retry: true,
+  resultTtl: true,
   expiresAfter: true,
   deadline: true,
   onOwnerLost: true,

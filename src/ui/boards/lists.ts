@@ -25,6 +25,8 @@ import {
   doesServe,
   hasFlow,
   limitView,
+  pauseOfQueue,
+  queuesPausedByName,
   readBatchView,
 } from '../../views/index.ts'
 import { stateOf } from '../../views/internal.ts'
@@ -104,7 +106,7 @@ export async function readQueues(
     viewed.conductors(),
     boardInternals(board).readClock(),
   ])
-  const queues = new Map<string, QueueCounts>(pauses.map(({ queue }) => [queue, newQueueCounts()]))
+  const queues = new Map<string, QueueCounts>(queuesPausedByName(pauses).map((queue) => [queue, newQueueCounts()]))
   const accept = (listed: ListedJob) => {
     const queue = listed.posting.queue ?? DEFAULT_QUEUE
     const counts = queues.get(queue) ?? newQueueCounts()
@@ -119,9 +121,8 @@ export async function readQueues(
   const page = await boardInternals(board).jobPage({ limit: 1, most: SCAN_JOBS, timeMs: SCAN_MS, accept, waitMs })
   const conductors = entities.map(conductorView)
   const rows = [...queues].map(([queue, counts]) => {
-    const { queue: _, ...paused } = pauses.find((pause) => pause.queue === queue) ?? { queue }
     const serving = conductors.filter((conductor) => doesServe(conductor, queue)).map(({ name }) => name)
-    return { queue, ...counts, conductors: serving, ...defined({ paused: 'by' in paused ? paused : undefined }) }
+    return { queue, ...counts, conductors: serving, ...defined({ paused: pauseOfQueue(queue, pauses) }) }
   })
   return { queues: rows.sort((a, b) => (a.queue < b.queue ? -1 : 1)), more: page.next !== undefined }
 }

@@ -1,5 +1,5 @@
 /** Computes the overview of a board: the numbers of jobs by state, why they wait, and warnings. */
-import { DEFAULT_QUEUE, type ScheduleView, type TrashedJob } from '../../board/index.ts'
+import { DEFAULT_QUEUE, type ScheduleView, type TrashedJob, type WaitingFor } from '../../board/index.ts'
 import { boardInternals, isCancellation, isKnownToAny, type ListedJob, toFlowReference } from '../../board/internal.ts'
 import { UnsupportedCapability } from '../../core/errors.ts'
 import { defined } from '../../core/options.ts'
@@ -213,8 +213,7 @@ class JobCounter {
       this.waitingForSlot += 1
       return
     }
-    const thing = reason.kind === 'limit' ? reason.key : reason.kind === 'resource' ? reason.resource : ''
-    const key = `${reason.kind}\0${reason.kind === 'flow' || reason.kind === 'disabled' ? reason.flow : thing}`
+    const key = `${reason.kind}\0${thingOf(reason)}`
     const known = this.#reasons.get(key)
     if (!known) this.#reasons.set(key, { first: listed, jobs: 1 })
     else {
@@ -223,6 +222,14 @@ class JobCounter {
       if (reason.kind === 'delay' && listed.dueAt < known.first.dueAt) known.first = listed
     }
   }
+}
+
+/** Returns the name of what a job waits for; an empty text for the other kinds, of which all jobs are counted together. */
+function thingOf(reason: WaitingFor): string {
+  if (reason.kind === 'limit') return reason.key
+  if (reason.kind === 'resource') return reason.resource
+  if (reason.kind === 'queue') return reason.queue
+  return reason.kind === 'flow' || reason.kind === 'disabled' ? reason.flow : ''
 }
 
 function countAll({ waiting, delayed, running, trashed }: Counts): number {

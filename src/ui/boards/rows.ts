@@ -67,9 +67,9 @@ export function toTrashRow(trashed: TrashedJob): JobRow {
 
 /** Returns the row of a job that has left the board. */
 export function toEndedRow(ended: EndedJob): JobRow {
-  const { uuid, name, flow, version, outcome, who, runs, postedAt, startedAt, endedAt, reason } = ended
+  const { uuid, name, flow, version, queue, outcome, who, runs, postedAt, startedAt, endedAt, reason } = ended
   return {
-    ...{ uuid, name, flow, version, state: outcome === 'COMPLETE' ? 'DONE' : 'TRASHED', cancelRequested: false },
+    ...{ uuid, name, flow, version, queue, state: outcome === 'COMPLETE' ? 'DONE' : 'TRASHED', cancelRequested: false },
     ...{ runs, owner: who, postedAt, runningSince: startedAt, endedAt, reason: reason && cut(reason) },
   }
 }
@@ -131,10 +131,10 @@ export function searchedTrash(trashed: TrashedJob, redaction: Redactor): Searche
 }
 
 /** Returns what a search reads of a job of the history. */
-export function searchedEnded({ uuid, name, flow, who, runs, reason }: EndedJob, redaction: Redactor): Searched {
+export function searchedEnded({ uuid, name, flow, queue, who, runs, reason }: EndedJob, redaction: Redactor): Searched {
   const hide = hiding(redaction)
   const reasons = reason === undefined ? [] : [redaction.text(reason)]
-  return { uuid, name: redaction.text(name), flow: hide(flow), owner: hide(who), runs, reasons }
+  return { uuid, name: redaction.text(name), flow: hide(flow), queue, owner: hide(who), runs, reasons }
 }
 
 /** Returns a function that makes the searchable text of a value, without hidden values: a search could otherwise reveal them. */

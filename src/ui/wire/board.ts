@@ -84,7 +84,10 @@ export const queueRow = z.object({
   running: z.number().int(),
   /** The due job that has waited longest. */
   oldestWaiting: z.object({ uuid: z.string(), name: z.string(), postedAt: time }).optional(),
-  paused: z.object({ since: time, by: z.string(), reason: z.string().optional() }).optional(),
+  /** `pattern`: the pattern whose limit is stopped; absent for a queue that was paused by its name. */
+  paused: z
+    .object({ since: time, by: z.string(), reason: z.string().optional(), pattern: z.string().optional() })
+    .optional(),
   /** The names of the conductors that serve it. */
   conductors: z.array(z.string()),
 })

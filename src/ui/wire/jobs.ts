@@ -6,7 +6,7 @@ import { cancellation, failure, scan, time } from './common.ts'
 export const JOB_STATES = ['WAITING', 'DELAYED', 'RUNNING', 'TRASHED', 'DONE'] as const
 
 export const waitingFor = z.object({
-  kind: z.enum(['pause', 'delay', 'job', 'resource', 'limit', 'flow', 'disabled', 'suspect', 'refusal']),
+  kind: z.enum(['pause', 'delay', 'job', 'resource', 'limit', 'flow', 'disabled', 'queue', 'suspect', 'refusal']),
   /** The reason for people. */
   text: z.string(),
   until: time.optional(),
@@ -15,6 +15,7 @@ export const waitingFor = z.object({
   /** The uuids of jobs that are in the way; at most ten. */
   jobs: z.array(z.string()).optional(),
   flow: z.string().optional(),
+  queue: z.string().optional(),
 })
 export type WireWaitingFor = z.infer<typeof waitingFor>
 
@@ -97,7 +98,14 @@ export const logbook = z.object({
 export type WireLogbook = z.infer<typeof logbook>
 
 /** The options of a job that settings of its flow can replace. */
-export const REPLACED_OPTIONS = ['maxAttempts', 'backOff', 'deadline', 'onOwnerLost', 'expiresAfter'] as const
+export const REPLACED_OPTIONS = [
+  'maxAttempts',
+  'backOff',
+  'deadline',
+  'onOwnerLost',
+  'resultTtl',
+  'expiresAfter',
+] as const
 
 export const jobDetail = jobRow.extend({
   ref: z.string().optional(),
@@ -108,6 +116,8 @@ export const jobDetail = jobRow.extend({
   expiresAt: time.optional(),
   /** The maximum duration of a run, in milliseconds. */
   deadline: z.number().optional(),
+  /** How long its results can be read after its end, in milliseconds; absent for as long as they are kept. */
+  resultTtl: z.number().optional(),
   /** Set to `fail` for a job that goes to the trash when its owner is lost. */
   onOwnerLost: z.enum(['retry', 'fail']).optional(),
   /** The times between attempts, for people: `1s to 5m, factor 2`. */

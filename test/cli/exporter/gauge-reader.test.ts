@@ -78,3 +78,14 @@ test('a value is read no more often than its cost allows, and once for those who
   now = 550
   expect(await paced.get()).toBe(2)
 })
+
+test('a queue that a pattern pauses is paused like one that is paused by its name', async () => {
+  await using board = await openBoard('memory:')
+  for (const queue of ['tenant-a', 'tenant-b', 'bulk']) await board.post('import', {}, { queue })
+  await board.limits.stop('queue/tenant-*')
+  for (const queue of ['tenant-b', 'empty']) await board.pause({ queue })
+  const lines = await gaugesOf(board, ['queue_paused'])
+  expect(lines.toSorted()).toEqual(
+    ['empty', 'tenant-a', 'tenant-b'].map((queue) => `jobboard_board_queue_paused{board="a",queue="${queue}"} 1`),
+  )
+})

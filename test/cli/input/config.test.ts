@@ -154,6 +154,13 @@ boards:
 describe('mistakes: exit code 2, and where they are', () => {
   const cases: readonly (readonly [text: string, says: string])[] = [
     ['borad: x', '1:1: unknown key borad; did you mean board?'],
+    ['queues: [a, b]', '1:1: unknown key queues; queues belongs to conductor: conductor: { queues: … }\n'],
+    ['queue: a', '1:1: unknown key queue; queues belongs to conductor: conductor: { queues: … }\n'],
+    [
+      'deployments:\n  staging:\n    maxJobs: 3',
+      '3:5: unknown key maxJobs; maxJobs belongs to conductor: conductor: { maxJobs: … }\n',
+    ],
+    ['pool: { queues: [a] }', '1:9: unknown key queues; the keys are isolate, '],
     ['nonsense: x', '1:1: unknown key nonsense; the keys are boards, persistences, board, '],
     ['boards:\n  a: 3', '2:3: boards.a must be a text, or a map with uri'],
     ['boards:\n  a: { url: x }', '2:3: boards.a.uri is missing: it must be a text'],

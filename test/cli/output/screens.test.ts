@@ -4,12 +4,13 @@
  */
 import { PassThrough } from 'node:stream'
 import { describe, expect, test } from 'vitest'
-import type { EndedJob } from '../../../src/board/index.ts'
+import type { EndedJob, FlowSettingsView } from '../../../src/board/index.ts'
 import { streamOutput } from '../../../src/cli/context.ts'
 import type { DemoEvent } from '../../../src/cli/dev/demo/play.ts'
 import { type Finding, findingLines, verdictLine } from '../../../src/cli/doctor/finding.ts'
 import { displayWidth, renderBar } from '../../../src/cli/output/render/columns.ts'
 import { demoSummaryLines, eventLine } from '../../../src/cli/output/render/demo.ts'
+import { appliedSettingsTable, flowSettingsTable } from '../../../src/cli/output/render/flow-settings.ts'
 import { infoLines } from '../../../src/cli/output/render/info.ts'
 import {
   conductorsTable,
@@ -244,12 +245,12 @@ const CONFIG = [
 
 const ENDED: readonly EndedJob[] = [
   {
-    ...{ uuid: uuid(1), name: 'photo-1', flow: 'photo', outcome: 'COMPLETE', reason: undefined },
+    ...{ uuid: uuid(1), name: 'photo-1', flow: 'photo', queue: 'bulk', outcome: 'COMPLETE', reason: undefined },
     ...{ who: 'ada@host', runs: 2, version: '1', cancelled: false, earlierRuns: [] },
     ...{ postedAt: at(0), startedAt: at(0), endedAt: new Date(at(0).getTime() + 4_333) },
   },
   {
-    ...{ uuid: uuid(2), name: 'photo-2', flow: undefined, outcome: 'TRASHED', reason: 'expired' },
+    ...{ uuid: uuid(2), name: 'photo-2', flow: undefined, queue: 'default', outcome: 'TRASHED', reason: 'expired' },
     ...{ who: 'ada@host', runs: 0, postedAt: at(0), startedAt: undefined, endedAt: at(0) },
     ...{ version: undefined, cancelled: false, earlierRuns: [] },
   },
@@ -277,10 +278,27 @@ const TAKEN_OVER = { uuid: uuid(1), job: 'photo-1', from: 'one', by: 'two', afte
 const SHOWN = { jobs: 6, complete: 6, took: 12_345, takenOver: { ...TAKEN_OVER, kept: ['fetch'], again: ['resize'] } }
 const KEPT = { board: 'redis://127.0.0.1:6379/0?prefix=demo', persistence: 'directory:/home/ada/logbooks' }
 
+const FLOW_SETTINGS: readonly FlowSettingsView[] = [
+  { flow: 'import', settings: { enabled: false }, by: 'ada (host:42)', since: at(-90), reason: 'the disk is full' },
+  {
+    flow: 'report*',
+    settings: { maxAttempts: 7, backOff: { first: 10_000, jitter: 'none' }, deadline: 5_400_000, force: true },
+    ...{ by: 'host:7', since: at(-3_000), declared: { owner: 'billing', version: 3 } },
+  },
+  { flow: 'x\u001b[31m*', error: new Error('flow-setting x* has format 9, this release reads formats up to 1') },
+]
+const APPLIED = [
+  { key: 'maxAttempts', text: '7', from: 'report* (force)' },
+  { key: 'enabled', text: 'false', from: 'report' },
+]
+
 const SCREENS: Readonly<Record<string, (screen: Screen) => string[]>> = {
   jobs: (screen) => jobsTable(JOBS, screen),
   'trash-list': (screen) => trashTable([TRASHED], screen),
+  'trash-queues': (screen) => trashTable([TRASHED, { ...TRASHED, uuid: uuid(4), queue: 'bulk' }], screen),
   config: (screen) => configTable(CONFIG, screen),
+  'flows-list': (screen) => flowSettingsTable(FLOW_SETTINGS, screen),
+  'flows-show': (screen) => appliedSettingsTable(APPLIED, screen),
   history: (screen) => historyTable(ENDED, screen),
   ...Object.fromEntries(
     Object.entries(REPORTS).map(([name, report]) => [name, (screen: Screen) => reportLines(uuid(1), report, screen)]),

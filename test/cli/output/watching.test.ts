@@ -58,7 +58,9 @@ test('info --json: counts, trash, conductors and what runs', async () => {
       },
       trashed: 1,
       conductors: [{ name: 'one', ...metadata }],
-      queues: [{ queue: 'default', unclaimed: 1, claimed: 1, oldest: expect.any(String), conductors: 1 }],
+      queues: [
+        { queue: 'default', unclaimed: 1, claimed: 1, oldest: expect.any(String), conductors: 1, endedPerMinute: 1 },
+      ],
       slots: { busy: 1, all: 4 },
       running: [{ uuid: claim.job.uuid, name: 'a name', owner: 'somebody', since: expect.any(String) }],
     },

@@ -162,6 +162,29 @@ export function queuesContract({ openUnviewed, putRaw }: Place, { capabilities, 
     if (job) expect(await rejectionOf(board.restore(job, { queue: 'a,b' }))).toBeInstanceOf(InvalidArgument)
   })
 
+  test('the history has the queue in which each job has ended', async () => {
+    const [poster, board] = [await openUnviewed(), await openUnviewed()]
+    await post(poster, 'bulk', ['done', 'trashed', 'cancelled', 'moved', 'home'])
+    await post(poster, 'default', ['plain'])
+    for await (const job of poster.jobs({ name: 'cancelled', ensureFresh: true })) await poster.cancel(job)
+    for (const claim of await board.claimNext({ queues: ['bulk'], max: 4, timeout: '20s' })) {
+      if (claim.job.name === 'done') await claim.consume()
+      else if (claim.job.name === 'trashed') await claim.trash()
+      else await claim.abandon({ queue: claim.job.name === 'moved' ? 'large' : 'default' })
+    }
+    const rest = { queues: ['large', 'default'], max: 3 }
+    for (let left = 3; left > 0; )
+      for (const claim of await board.claimNext({ ...rest, timeout: '20s' })) {
+        await claim.consume()
+        left -= 1
+      }
+    const ended = (await poster.history()).map(({ name, queue }) => [name, queue] as const)
+    expect(Object.fromEntries(ended)).toEqual({
+      ...{ done: 'bulk', trashed: 'bulk', cancelled: 'bulk' },
+      ...{ moved: 'large', home: 'default', plain: 'default' },
+    })
+  })
+
   if (!readsAllQueues)
     test('a caller reads no postings of queues that it does not serve', async () => {
       const [poster, board, other] = [await openUnviewed(), await openUnviewed(), await openUnviewed()]
@@ -329,6 +352,24 @@ export function queuesContract({ openUnviewed, putRaw }: Place, { capabilities, 
       expect(await claiming).toContain('b1')
       expect(await poster.pausedQueues()).toEqual([])
       expect(await rejectionOf(board.pause({ queue: 'a*' }))).toBeInstanceOf(InvalidArgument)
+    })
+
+  if (capabilities.limits)
+    test('a pattern whose limit is stopped is among the paused queues, beside those that are paused by their names', async () => {
+      const [poster, board] = [await openUnviewed(), await openUnviewed()]
+      await post(poster, 'tenant-a', ['a1'])
+      await poster.limits.stop('queue/tenant-*', { by: 'ann', reason: 'the night' })
+      await poster.limits.stop('tenant-*')
+      await poster.pause({ queue: 'tenant-b', by: 'bob' })
+      const pattern = { queue: 'tenant-*', by: 'ann', reason: 'the night', since: expect.any(Date) }
+      const paused = (await board.pausedQueues()).toSorted((one, other) => (one.by < other.by ? -1 : 1))
+      expect(paused).toEqual([pattern, { queue: 'tenant-b', by: 'bob', since: expect.any(Date) }])
+      await nothingFrom(board, ['tenant-a'])
+      await board.resume({ queue: 'tenant-b' })
+      expect(await poster.pausedQueues()).toEqual([pattern])
+      await board.limits.resume('queue/tenant-*')
+      expect(await poster.pausedQueues()).toEqual([])
+      expect(await claimNames(board, { queues: ['tenant-a'] })).toEqual(['a1'])
     })
 
   if (capabilities.limits)

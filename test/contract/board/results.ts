@@ -134,6 +134,26 @@ export function resultsContract({ open }: Place, { keys }: BoardCapabilities): v
     expect(await rejectionOf(board.result(newUuid()))).toMatchObject({ code: 'JOBBOARD_NOT_FOUND' })
   })
 
+  test('are read for the time after the end that the posting says', async () => {
+    const board = await open()
+    const [short, none, long] = [
+      await board.post('flow', {}, { resultTtl: 1 }),
+      await board.post('flow', {}, { resultTtl: 0 }),
+      await board.post('flow', {}, { resultTtl: '1h' }),
+    ]
+    for (const job of [short, none, long]) await (await board.claim(job)).consume({ results: { n: 1 } })
+    expect((await board.result(long)).results).toEqual({ n: 1 })
+    await expect
+      .poll(async () => String(await rejectionOf(board.result(short))))
+      .toMatch(/its results were not kept: they were kept until \S+Z \(resultTtl\)/)
+    expect(await rejectionOf(board.result(none))).toMatchObject({ code: 'JOBBOARD_RESULT_NOT_KEPT' })
+    const [later] = await Promise.all([open()])
+    expect((await later.result(long.uuid)).results).toEqual({ n: 1 })
+    expect(await rejectionOf(board.post('flow', {}, { resultTtl: -1 }))).toMatchObject({
+      code: 'JOBBOARD_INVALID_ARGUMENT',
+    })
+  })
+
   test('are awaited no longer than the timeout, and until the signal', async () => {
     const board = await open()
     const job = await board.post('flow', {})

@@ -27,6 +27,36 @@ export function waitingContract({ open }: Place, { delays, resources: resourcesT
     expect(await here.waitingFor(job)).toBeUndefined()
   })
 
+  test('none of the conductors serves its queue, or those that do have not its flow', async () => {
+    const [here, there] = await Promise.all([open(), open()])
+    const job = await here.post('greet', {}, { queue: 'reports' })
+    const reason = async () => {
+      await refresh(here)
+      return here.waitingFor(job)
+    }
+    // Where there are no conductors it may be for somebody's own loop.
+    expect(await reason()).toBeUndefined()
+    const register = (name: string, metadata: Readonly<Record<string, unknown>>) =>
+      there.registerEntity({ kind: 'conductor', name, metadata })
+    await using _other = await register('a', { flows: ['greet'], queues: ['bulk', 'report'] })
+    await using _weighted = await register('b', { flows: ['greet'], queues: { mail: 2 } })
+    expect(await reason()).toEqual({ kind: 'queue', queue: 'reports', text: 'no conductor serves queue reports' })
+    {
+      await using _part = await register('c', { flows: ['part'], queues: ['rep*'] })
+      expect(await reason()).toEqual({
+        ...{ kind: 'flow', flow: 'greet' },
+        text: 'no conductor here that serves queue reports knows flow greet',
+      })
+    }
+    expect(await reason()).toMatchObject({ kind: 'queue' })
+    {
+      await using _pattern = await register('d', { flows: ['greet'], queues: { 'rep*': 1 } })
+      expect(await reason()).toBeUndefined()
+    }
+    await using _all = await register('e', { flows: ['greet'] })
+    expect(await reason()).toBeUndefined()
+  })
+
   test('the pause of the board, before anything else', async () => {
     const [here, there] = await Promise.all([open(), open()])
     const job = await here.post('greet', {}, delays ? { delay: '1h' } : {})

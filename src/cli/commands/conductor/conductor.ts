@@ -1,12 +1,12 @@
 /** The command `jobboard conductor`: a daemon that claims jobs and runs their flows. */
 import type { Command } from 'commander'
-import type { DeclaredLimits, DeclaredSchedules } from '../../../board/index.ts'
-import type { Conductor } from '../../../conductor/index.ts'
+import type { Conductor, ConductorOptions } from '../../../conductor/index.ts'
 import { retry } from '../../../core/async/retry.ts'
 import { NotConnected } from '../../../core/errors.ts'
 import { Redactor } from '../../../core/redaction.ts'
 import { formatDuration, toMilliseconds } from '../../../core/time.ts'
 import { redactUri } from '../../../core/uri.ts'
+import { describeQueues } from '../../../views/index.ts'
 import { type CliContext, DONE, type ExitCode, FAILED, type FileSettings, type RunAction } from '../../context.ts'
 import { BOARD_FLAGS, type BoardFlags, toBoards } from '../../input/board-flags.ts'
 import { LOG_FORMAT_CHOICES } from '../../input/choices.ts'
@@ -17,6 +17,7 @@ import {
   type ConductorFlags,
   openTelemetryOf,
   toConductorSettings,
+  withNamedQueues,
 } from '../../input/conductor-flags.ts'
 import { type FlagTable, type OptionsOf, oneOf, shared, texts, withFlags } from '../../input/flags.ts'
 import { type FlowModules, flowsOption, loadFlowsAndServices, type ModuleNames } from '../../input/flows-module.ts'
@@ -61,6 +62,10 @@ export function defineConductor(program: Command, run: RunAction): void {
         'With --burst, the exit code is 1 if a run has failed, or if jobs of its flows and queues are left that were to run by now. ' +
         'With --board repeated it takes jobs of several boards: of the first before those of the next.',
     )
+    .argument(
+      '[queue...]',
+      'queues whose jobs it claims, those of the first before those of the next: as --queue for each',
+    )
     .addHelpText('after', EXAMPLES)
     .action(run(conductor))
 }
@@ -70,13 +75,15 @@ Examples:
   $ jobboard conductor --flows ./flows.js --persistence directory:./logbooks
   $ jobboard conductor --flows ./flows.js --queue large --concurrency 1 --health 0.0.0.0:8080
   $ jobboard conductor --flows ./flows.js --burst
-  $ jobboard conductor --flows ./flows.js --queue urgent --queue bulk
+  $ jobboard conductor urgent bulk --flows ./flows.js
   $ jobboard conductor --flows ./flows.js --queue urgent=3,bulk=1`
 
 /** The pause between two attempts to reach any of several boards. */
 const START_PAUSE_MS = 500
 
-async function conductor(options: ConductorCommandOptions, context: CliContext, command: Command): Promise<ExitCode> {
+async function conductor(given: ConductorCommandOptions, context: CliContext, command: Command): Promise<ExitCode> {
+  const isQueueTyped = command.getOptionValueSource('queue') === 'cli'
+  const options = withNamedQueues(given, { words: command.args, isQueueTyped })
   // The signal reads the file again; it must end the process neither before the conductor has started nor after it has stopped.
   let hangUps = 0
   const onHangUp = () => {
@@ -95,7 +102,7 @@ async function conductor(options: ConductorCommandOptions, context: CliContext, 
   const plain = daemonLog(definedOnly({ level: options.logLevel, stream }))
   const redact = redactedKeys(options, context)
   const log = redactedLog(plain, new Redactor(redact))
-  const { limits, schedules } = await declarationsOf(module, context.configFile)
+  const declarations = await declarationsOf(module, context.configFile)
   await using persistence = await openConductorsLogbooks(options, context, { log })
   await using own = await openBoardsLogbooks(boards, { options, context, log })
   const [first] = boards
@@ -123,7 +130,7 @@ async function conductor(options: ConductorCommandOptions, context: CliContext, 
       ...places,
       persistence,
       flows,
-      ...definedOnly({ services, hooks, onError, release, limits, schedules, telemetry }),
+      ...definedOnly({ services, hooks, onError, release, telemetry, ...declarations }),
       pool: toPool(options, module),
       log: plain,
       redact,
@@ -138,8 +145,9 @@ async function conductor(options: ConductorCommandOptions, context: CliContext, 
           )
         const health = healthUrl === undefined ? '' : `, health at ${healthUrl}/healthz`
         const from = boards.map(({ uri }) => redactUri(uri)).join(', ')
+        const queues = settings.queues ? `, queues ${describeQueues(settings.queues)}` : ''
         say(
-          `conductor ${name} runs ${flowNames} from ${from}, logbooks in ${persistence.uri}${health}; Ctrl-C stops it`,
+          `conductor ${name} runs ${flowNames} from ${from}${queues}, logbooks in ${persistence.uri}${health}; Ctrl-C stops it`,
         )
       },
       stopping: (stopped) => say(stopLine(stopped, settings)),
@@ -168,14 +176,20 @@ async function loadModules(options: ConductorCommandOptions, context: CliContext
   return options.hooks ? withHooksOf(options.hooks, { flows, options: context }) : flows
 }
 
-/** Returns the limits and schedules of the modules of flows and of the config file. @throws InvalidArgument */
+/** Returns what the modules of flows and the config file declare. @throws InvalidArgument */
 async function declarationsOf(
   modules: FlowModules,
   file: FileSettings | undefined,
-): Promise<{ readonly limits: DeclaredLimits | undefined; readonly schedules: DeclaredSchedules | undefined }> {
-  if (file) return { limits: file.limits(modules.limits), schedules: await file.schedules(modules) }
-  const { limits, schedules } = modules
-  return { limits: limits && { declare: limits }, schedules: schedules && { declare: schedules } }
+): Promise<{ readonly [K in 'limits' | 'flowSettings' | 'schedules']: ConductorOptions[K] | undefined }> {
+  const { limits, flowSettings, schedules } = modules
+  if (file)
+    return {
+      limits: file.limits(limits),
+      flowSettings: file.flowSettings(flowSettings),
+      schedules: await file.schedules(modules),
+    }
+  const declare = <T>(declared: T | undefined) => (declared === undefined ? undefined : { declare: declared })
+  return { limits: declare(limits), flowSettings: declare(flowSettings), schedules: declare(schedules) }
 }
 
 /** Returns the line that says what a signal has started, and what the next signal would do. */

@@ -12,13 +12,13 @@ interface ReloadParts {
   readonly command: Command
   readonly context: CliContext
   /** The modules of flows, as they were loaded at the start. */
-  readonly modules: Pick<FlowModules, 'flows' | 'schedules' | 'limits'>
+  readonly modules: Pick<FlowModules, 'flows' | 'schedules' | 'limits' | 'flowSettings'>
   /** The logger whose level is set. */
   readonly log: Logger
 }
 
 /** The keys that are applied at once; a change of any other takes a restart. */
-const APPLIED = /^(conductor\.(concurrency|logLevel)|limits|schedules|tenants|owner)(\.|$)/
+const APPLIED = /^(conductor\.(concurrency|logLevel)|limits|flow-settings|schedules|tenants|owner)(\.|$)/
 
 const DEFAULT_LOG_LEVEL = 'info'
 
@@ -42,10 +42,13 @@ export function reloader({ command, context, modules, log }: ReloadParts): (cond
     const isTyped = (name: string) => command.getOptionValueSource(name) === 'cli'
     const concurrency = isTyped('concurrency') ? undefined : (options['concurrency'] ?? availableParallelism())
     const limits = file.limits(modules.limits)
+    const flowSettings = file.flowSettings(modules.flowSettings)
     const schedules = await file.schedules(modules)
     const { changedKeys } = await import('../../input/config/changes.ts')
     const changed = changedKeys(current.config, file.config)
-    await conductor.reconfigure(definedOnly({ concurrency: concurrency as number | undefined, limits, schedules }))
+    await conductor.reconfigure(
+      definedOnly({ concurrency: concurrency as number | undefined, limits, flowSettings, schedules }),
+    )
     if (!isTyped('logLevel')) log.level = String(options['logLevel'] ?? DEFAULT_LOG_LEVEL)
     current = file
     const applied = changed.filter((key) => APPLIED.test(key))

@@ -30,7 +30,7 @@ export const BOARD_GAUGES = {
     'queue',
   ),
   jobboard_board_queue_paused: gauge(
-    'Whether a queue is paused alone: 1. Queues that are not paused have no such gauge.',
+    'Whether a queue is paused, by its name or a pattern: 1. Queues that are not paused have no such gauge.',
     'queue',
   ),
   jobboard_board_limit_waiting: gauge(

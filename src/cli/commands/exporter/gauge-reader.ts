@@ -1,12 +1,19 @@
 /** Reads the gauges of one board: jobs from the view, without a request; the rest by few requests, which not every scrape repeats. */
-import type { JobBoard } from '../../../board/index.ts'
+import type { JobBoard, QueuePause } from '../../../board/index.ts'
 import type { JobsSurvey } from '../../../board/internal.ts'
 import { boardInternals } from '../../../board/internal.ts'
 import { abortAfter, followSignals, rejectOnAbort } from '../../../core/async/abort.ts'
 import { NotConnected, Timeout, UnsupportedCapability } from '../../../core/errors.ts'
 import { NameLimit } from '../../../core/metrics.ts'
 import type { PrometheusSink } from '../../../telemetry/internal.ts'
-import { conductorView, countSlots, isLate, type Slots } from '../../../views/index.ts'
+import {
+  conductorView,
+  countSlots,
+  isLate,
+  pauseOfQueue,
+  queuesPausedByName,
+  type Slots,
+} from '../../../views/index.ts'
 import type { BoardGauge } from './board-gauges.ts'
 import { ThrottledRead } from './throttled-read.ts'
 
@@ -50,7 +57,7 @@ export class GaugeReader implements Disposable {
   readonly #trash: ThrottledRead<Trash>
   readonly #conductors: ThrottledRead<Conductors>
   readonly #schedules: ThrottledRead<Schedules | undefined>
-  readonly #paused: ThrottledRead<Counts>
+  readonly #paused: ThrottledRead<readonly QueuePause[]>
   #viewing: Promise<Disposable> | undefined
 
   /** @param options.label the name of the board in labels */
@@ -64,7 +71,7 @@ export class GaugeReader implements Disposable {
     this.#trash = new ThrottledRead(() => this.#readTrash(maxTrash), { minPeriodMs: TRASH_PERIOD_MS })
     this.#conductors = new ThrottledRead(() => this.#readConductors(), { minPeriodMs: CONDUCTORS_PERIOD_MS })
     this.#schedules = new ThrottledRead(() => this.#readSchedules(), { minPeriodMs: SCHEDULES_PERIOD_MS })
-    this.#paused = new ThrottledRead(() => this.#readPauses(), { minPeriodMs: SCHEDULES_PERIOD_MS })
+    this.#paused = new ThrottledRead(() => this.#board.pausedQueues(), { minPeriodMs: SCHEDULES_PERIOD_MS })
   }
 
   [Symbol.dispose](): void {
@@ -103,7 +110,7 @@ export class GaugeReader implements Disposable {
     return (sink) => {
       this.#set(sink, 'jobboard_board_paused', this.#board.paused ? 1 : 0)
       this.#recordJobs(sink, jobs)
-      this.#recordAll(sink, 'jobboard_board_queue_paused', { label: 'queue', counts: paused })
+      this.#recordPauses(sink, paused, jobs)
       this.#recordAll(sink, 'jobboard_board_trash', { label: 'flow', counts: limitNames(trash.flows, this.#flows) })
       this.#set(sink, 'jobboard_board_complete', trash.isComplete ? 1 : 0, { part: 'trash' })
       this.#recordAll(sink, 'jobboard_board_conductors', { label: 'state', counts: conductors.states })
@@ -132,6 +139,13 @@ export class GaugeReader implements Disposable {
       ([, count]) => count,
     )
     this.#recordAll(sink, 'jobboard_board_limit_waiting', { label: 'kind', counts: kinds })
+  }
+
+  /** Records which queues are paused: those that were named, and those with jobs that a pattern pauses. */
+  #recordPauses(sink: PrometheusSink<BoardGauge>, pauses: readonly QueuePause[], { queues }: JobsSurvey): void {
+    const withJobs = [...queues.keys()].filter((queue) => pauseOfQueue(queue, pauses))
+    const names = [...queuesPausedByName(pauses), ...withJobs].map((queue) => this.#queues.limit(queue))
+    for (const queue of new Set(names)) this.#set(sink, 'jobboard_board_queue_paused', 1, { queue })
   }
 
   /** Records the jobs by name and state, and the ages of the jobs that have waited longest. */
@@ -205,15 +219,6 @@ export class GaugeReader implements Disposable {
   async #readConductors(): Promise<Conductors> {
     const conductors = (await this.#board.entities('conductor')).map(conductorView)
     return { states: countBy(conductors, ({ state = 'unknown' }) => state), slots: countSlots(conductors) }
-  }
-
-  async #readPauses(): Promise<Counts> {
-    const paused = await this.#board.pausedQueues()
-    return countBy(
-      paused,
-      ({ queue }) => this.#queues.limit(queue),
-      () => 1,
-    )
   }
 
   /** Reads the schedules; returns undefined for a board without schedules, such as a board that TaskFlow shares. */

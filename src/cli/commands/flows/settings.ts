@@ -10,7 +10,7 @@ import {
 } from '../../../views/index.ts'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../../context.ts'
 import { eachAsJson, type FlagTable, type JsonOptions, type OptionsOf, shared, withFlags } from '../../input/flags.ts'
-import { definedOnly, redactedKeys } from '../../input/shared-options.ts'
+import { definedOnly, redactedKeys, toPerson } from '../../input/shared-options.ts'
 import { openNamedBoard } from '../../opening.ts'
 import { printDrawn, printJson, printLines } from '../../output/output.ts'
 import { shellWord } from '../../output/render/text.ts'
@@ -64,8 +64,9 @@ async function set(
 ): Promise<ExitCode> {
   const settings = parseFlowSettings(words)
   await using opened = await openNamedBoard(options, context)
-  await opened.board.flowSettings.set(flow, settings, definedOnly({ reason }))
-  const changed = (await opened.board.flowSettings.list()).filter((each) => each.flow === flow)
+  const { board } = opened
+  await board.flowSettings.set(flow, settings, definedOnly({ reason, by: toPerson(context.env, board) }))
+  const changed = (await board.flowSettings.list()).filter((each) => each.flow === flow)
   const shown = new Redactor(redactedKeys(options, context)).texts(changed)
   await printDrawn(context, ({ flowSettingsTable }, screen) => flowSettingsTable(shown, screen))
   return DONE
@@ -78,7 +79,8 @@ async function unset(
 ): Promise<ExitCode> {
   const keys = words.length === 0 ? undefined : parseSettingNames(words)
   await using opened = await openNamedBoard(options, context, { create: false })
-  await opened.board.flowSettings.unset(flow, definedOnly({ keys, reason }))
+  const { board } = opened
+  await board.flowSettings.unset(flow, definedOnly({ keys, reason, by: toPerson(context.env, board) }))
   await printLines(context, [`settings of flow ${flow} removed: ${keys ? keys.join(', ') : 'all'}`])
   return DONE
 }

@@ -28,7 +28,7 @@ const FLAGS = {
   ...shared('--flows <module>', '--store <json>'),
   '--from <file>':
     'post a job for each line of a file, or of standard input (-): a JSON object with flow, store, name, key (or { name, for, on }), uuid, priority, queue, delay, ' +
-    'expiresAfter, after, batch, deadline, maxAttempts, resources, limits, details; options of the command line are for lines that lack them',
+    'expiresAfter, after, batch, deadline, resultTtl, maxAttempts, resources, limits, details; options of the command line are for lines that lack them',
   '--from-line <n>': ['with --from, the first line that is posted (default: 1)', count()],
   '--rejects <file>':
     'with --from, the file to which the lines that were not posted are written; with --from-line they are added to it',
@@ -48,6 +48,7 @@ const FLAGS = {
   '--batch <uuid>': 'batch that counts it to its end: see batch create',
   '--delay <duration>': 'time until it can be claimed (default: none)',
   ...shared('--expires-after <duration>', '--deadline <duration>'),
+  '--result-ttl <duration>': 'how long after its end its results can be read (default: as long as they are kept)',
   '--uuid <uuid>': 'uuid of the job, to post again after an unknown outcome (default: a new one)',
   '--wait': 'wait until it is done, and print its progress if logbooks are named; exit code as of wait',
   '--within <duration>': 'with --wait, how long (default: for ever)',
@@ -90,7 +91,7 @@ async function post(options: PostCommandOptions, context: CliContext, command: C
   if (!job.created) context.stderr.write(`${describeTakenKey(job)}: ${escapeUnprintable(String(job))}\n`)
   if (!options.json) await printLines(context, [job.uuid])
   else if (!options.wait) await printJson(context, [postedView(job)])
-  await warnOfUnknownFlow(job, opened.board, context)
+  await warnOfUnservedJob(job, opened.board, context)
   if (!options.wait) return DONE
   const how = { logbooks, ...limits, ...toUnlimitedWait(command), redact: redactedKeys(options, context) }
   const state = await follow(job, how, context)
@@ -155,10 +156,11 @@ function describeTakenKey({ because, replaced }: PostedJob): string {
     : 'a job with this key is on the board already'
 }
 
-/** Warns of a flow that no conductor knows: the job of a misspelt name is posted like any other, and is never run. */
-async function warnOfUnknownFlow(job: Job, board: JobBoard, { stderr }: CliContext): Promise<void> {
+/** Warns of a flow that no conductor knows, and of a queue that none serves: the job of a misspelt name is posted like any other, and is never run. */
+async function warnOfUnservedJob(job: Job, board: JobBoard, { stderr }: CliContext): Promise<void> {
   const held = await board.waitingFor(job).catch(() => undefined)
-  if (held?.kind === 'flow') stderr.write(`${escapeUnprintable(`${held.text}; it waits for one that does`)}\n`)
+  if (held?.kind === 'flow' || held?.kind === 'queue')
+    stderr.write(`${escapeUnprintable(`${held.text}; it waits for one that does`)}\n`)
 }
 
 function postToBoard(
@@ -169,7 +171,7 @@ function postToBoard(
 }
 
 function postOptions(options: PostCommandOptions): PostOptions {
-  const { name, priority, queue, size, maxAttempts, uuid, batch, delay, expiresAfter, deadline } = options
+  const { name, priority, queue, size, maxAttempts, uuid, batch, delay, expiresAfter, deadline, resultTtl } = options
   return {
     ...toResourceOptions(options),
     ...definedOnly({ name, priority, queue, size, maxAttempts, uuid, batch, limits: options.limit }),
@@ -178,6 +180,7 @@ function postOptions(options: PostCommandOptions): PostOptions {
     ...(delay === undefined ? {} : { delay: parseDuration(delay, '--delay') }),
     ...(expiresAfter === undefined ? {} : { expiresAfter: parseDuration(expiresAfter, '--expires-after') }),
     ...(deadline === undefined ? {} : { deadline: parseDuration(deadline, '--deadline') }),
+    ...(resultTtl === undefined ? {} : { resultTtl: parseDuration(resultTtl, '--result-ttl') }),
   }
 }
 

@@ -9,8 +9,9 @@ import type { CliContext, KnownModules } from '../../context.ts'
 import { AUTO, autoIn, findAutoModules } from '../auto-modules.ts'
 import { findModule } from '../import-module.ts'
 import { type ConfigFile, type ExaminedConfig, sortPlaces } from './config-file.ts'
-import { type Declaration, flowDefaultsAsSchedules, limitsOf, schedulesOf } from './declarations.ts'
-import { InvalidConfig, noEntryMessage, type Path } from './faults.ts'
+import { limitsOf, schedulesOf } from './declarations.ts'
+import { type Declaration, InvalidConfig, noEntryMessage, type Path } from './faults.ts'
+import { flowDefaultsAsSchedules, flowSettingsOf } from './flow-sections.ts'
 import { isModulePath, isUri } from './kinds.ts'
 import { CONFIG, type Config } from './schema.ts'
 import { tenantSchedulesOf } from './tenant-schedules.ts'
@@ -71,8 +72,9 @@ export async function findFaults(examined: ExaminedConfig, options: CheckOptions
   await checkConductor({ values: right, faults }, rest)
   await checkLimits({ values: right, faults })
   await checkFlowDefaults({ values: right, faults })
+  await checkFlowSettings({ values: right, faults })
   if (faults.isEmptyFor(['tenants', 'flow-defaults'])) await checkSchedules({ values: right, faults })
-  if (modules.length > 0 && faults.isEmptyFor(['flows', 'schedules', 'flow-defaults']))
+  if (modules.length > 0 && faults.isEmptyFor(['flows', 'schedules', 'flow-defaults', 'flow-settings']))
     await checkFlows({ values: right, faults }, async () => (await options.loadFlows?.(modules)) ?? { flows: [] })
   return sortPlaces([...new Set([...examined.faults, ...faults.all])])
 }
@@ -224,7 +226,7 @@ function toModule(module: string, { file }: ConfigFile): string {
 }
 
 async function checkFlows({ values, faults }: DeclarationCheck, loadFlows: () => Promise<KnownModules>): Promise<void> {
-  const { flowChecks } = await import('./check-flows.ts')
+  const { flowChecks } = await import('./section-checks.ts')
   const known = await loadFlows().catch((error: unknown) => faults.add(['flows'], error))
   if (!known) return
   for (const { path, assert } of flowChecks(values, known.flows)) faults.attempt(path, assert)
@@ -248,7 +250,7 @@ async function checkConductor(
   { config }: Pick<ConfigFile, 'config'>,
 ): Promise<void> {
   if (!config.conductor) return
-  const { conductorChecks } = await import('./check-conductor.ts')
+  const { conductorChecks } = await import('./section-checks.ts')
   for (const { path, assert } of conductorChecks(values, config)) faults.attempt(path, assert)
 }
 
@@ -274,6 +276,16 @@ async function checkTenantSchedules({ values, faults }: DeclarationCheck, known:
 
 async function checkFlowDefaults({ values, faults }: DeclarationCheck): Promise<void> {
   for (const defaults of await flowDefaultsAsSchedules(values)) await checkSchedule(defaults, faults)
+}
+
+async function checkFlowSettings({ values, faults }: DeclarationCheck): Promise<void> {
+  const { toDeclaredFlowSettings } = await import('../../../board/internal.ts')
+  for (const { path, make, refine } of flowSettingsOf(values))
+    try {
+      toDeclaredFlowSettings({ declare: Object.fromEntries([make()]) })
+    } catch (error) {
+      faults.add(error instanceof JobboardError ? (refine?.(error.message) ?? path) : path, error)
+    }
 }
 
 /** The beginning of errors about the options of a job: here there is no job. */

@@ -1,23 +1,20 @@
-/** Makes limits, schedules, and defaults of flows from the sections of `jobboard.yaml` that declare them. */
-import type { DeclaredLimit, DeclaredSchedule, PostOptions, ScheduleOptions } from '../../../board/index.ts'
-import { InvalidArgument, JobboardError } from '../../../core/errors.ts'
+/** Makes limits and schedules from the sections of `jobboard.yaml` that declare them; `flow-sections.ts` makes what is declared of flows. */
+import type { DeclaredLimit, DeclaredSchedule, ScheduleOptions } from '../../../board/index.ts'
+import { InvalidArgument } from '../../../core/errors.ts'
 import { suggestion } from '../../../core/texts.ts'
-import type { Duration } from '../../../core/time.ts'
-import type { AnyFlow, FlowDefaults } from '../../../flow/index.ts'
+import type { AnyFlow } from '../../../flow/index.ts'
 import type { ScheduleSpec } from '../../../schedule/index.ts'
 import type { KnownModules } from '../../context.ts'
 import { withPostDefaults } from '../flows-module.ts'
-import { definedOnly, parseDuration, parseRate } from '../shared-options.ts'
-import type { ConfigFile } from './config-file.ts'
-import type { Path } from './faults.ts'
+import { definedOnly, parseRate } from '../shared-options.ts'
+import type { Declaration, Path } from './faults.ts'
+import { flowDefaultsOf, type PostSection, toDuration, toPostOptions } from './flow-sections.ts'
 import type { Config } from './schema.ts'
 import type { ConfigValues } from './values.ts'
 import { substituteDeep } from './variables.ts'
 
 type LimitSection = NonNullable<Config['limits']>[string]
 export type ScheduleSection = NonNullable<Config['schedules']>[string]
-type PostSection = NonNullable<ScheduleSection['post']>
-type FlowSection = NonNullable<Config['flow-defaults']>[string]
 /** A schedule of one tenant: without `tenants`, otherwise as in the section `schedules`. */
 export type OwnScheduleSection = Omit<ScheduleSection, 'tenants'>
 export type Tenants = Readonly<
@@ -31,28 +28,7 @@ export type Tenants = Readonly<
   >
 >
 
-/** A limit or a schedule that the file declares. */
-export interface Declaration<T> {
-  /** The place to which its errors belong. */
-  readonly path: Path
-  /** Makes the limit or the schedule. @throws InvalidArgument without a place */
-  readonly make: () => T
-  /** Returns the place of an error of this message inside of the declaration. */
-  readonly refine?: (message: string) => Path
-}
-
 type NamedLimit = readonly [key: string, limit: DeclaredLimit]
-
-/** Makes all limits or schedules of the declarations. @throws InvalidArgument with the place */
-export function makeAll<T>(declarations: readonly Declaration<T>[], file: ConfigFile): T[] {
-  return declarations.map(({ path, make, refine }) => {
-    try {
-      return make()
-    } catch (error) {
-      throw error instanceof JobboardError ? file.problem(refine?.(error.message) ?? path, error.message) : error
-    }
-  })
-}
 
 /** Returns the tenants by name. */
 export function tenantsOf(values: ConfigValues): Tenants {
@@ -250,58 +226,4 @@ function toOptions(section: OwnScheduleSection, post: PostSection | undefined): 
     ...(post === undefined ? {} : { post: toPostOptions(post) }),
     // The schema checks the words and numbers.
   } as ScheduleOptions
-}
-
-/** Returns the defaults of each flow. */
-export function flowDefaultsOf(values: ConfigValues): Readonly<Record<string, FlowDefaults>> {
-  const sections = Object.entries(values.section('flow-defaults') ?? {})
-  return Object.fromEntries(sections.map(([flow, section]) => [flow, toFlowDefaults(section)]))
-}
-
-/**
- * Returns the defaults of flows as the options of a schedule's jobs, which are checked: flows and posts check them only when they are used.
- */
-export async function flowDefaultsAsSchedules(values: ConfigValues): Promise<Declaration<DeclaredSchedule>[]> {
-  const { schedule } = await import('../../../board/index.ts')
-  return Object.entries(values.section('flow-defaults') ?? {}).map(([flow, section]) => {
-    const { keepLogbooks: _, keepResults: __, ...post } = section
-    const refine = (message: string): Path => {
-      const [word = ''] = /^\w+/.exec(message) ?? []
-      return ['flow-defaults', flow, ...(Object.hasOwn(section, word) ? [word] : [])]
-    }
-    const make = () => schedule<object>('defaults', { every: '1d' }, flow, {}, { post: toPostOptions(post) })
-    return { path: ['flow-defaults', flow], make, refine }
-  })
-}
-
-function toFlowDefaults({ keepLogbooks, keepResults, ...posting }: FlowSection): FlowDefaults {
-  return {
-    ...(toPostOptions(posting) as FlowDefaults),
-    ...definedOnly({ keepResults }),
-    ...(keepLogbooks === undefined
-      ? {}
-      : { keepLogbooks: keepLogbooks === 'forever' ? keepLogbooks : toDuration(keepLogbooks) }),
-  }
-}
-
-function toPostOptions({ backOff, expiresAfter, deadline, ...others }: PostSection): PostOptions {
-  return {
-    ...definedOnly(others),
-    ...(expiresAfter === undefined ? {} : { expiresAfter: toDuration(expiresAfter) }),
-    ...(deadline === undefined ? {} : { deadline: toDuration(deadline) }),
-    ...(backOff === undefined
-      ? {}
-      : {
-          backOff: {
-            ...definedOnly({ factor: backOff.factor, jitter: backOff.jitter }),
-            ...(backOff.first === undefined ? {} : { first: toDuration(backOff.first) }),
-            ...(backOff.max === undefined ? {} : { max: toDuration(backOff.max) }),
-          },
-        }),
-    // The schema checks the words and numbers.
-  } as PostOptions
-}
-
-function toDuration(value: string | number): Duration {
-  return parseDuration(String(value), 'it')
 }

@@ -1,5 +1,5 @@
-/** Mistakes in `jobboard.yaml`. */
-import { InvalidArgument } from '../../../core/errors.ts'
+/** Mistakes in `jobboard.yaml`, and the declarations in which they are found. */
+import { InvalidArgument, JobboardError } from '../../../core/errors.ts'
 import { suggestion } from '../../../core/texts.ts'
 import { redactUri } from '../../../core/uri.ts'
 
@@ -35,4 +35,28 @@ export function noEntryMessage(
   const isLikeUri = /[/@]/.test(name)
   const hint = isLikeUri ? '; a URI begins with a scheme and a colon, as in postgres://' : suggestion(name, names)
   return `there is no ${kind} ${JSON.stringify(redactUri(name))} in ${shown}${hint}`
+}
+
+/** A limit, a schedule, or settings that the file declares. */
+export interface Declaration<T> {
+  /** The place to which its errors belong. */
+  readonly path: Path
+  /** Makes what is declared. @throws InvalidArgument without a place */
+  readonly make: () => T
+  /** Returns the place of an error of this message inside of the declaration. */
+  readonly refine?: (message: string) => Path
+}
+
+/** Makes what all declarations say. @throws InvalidArgument with the place */
+export function makeAll<T>(
+  declarations: readonly Declaration<T>[],
+  file: { readonly problem: (path: Path, message: string) => Error },
+): T[] {
+  return declarations.map(({ path, make, refine }) => {
+    try {
+      return make()
+    } catch (error) {
+      throw error instanceof JobboardError ? file.problem(refine?.(error.message) ?? path, error.message) : error
+    }
+  })
 }

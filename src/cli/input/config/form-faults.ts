@@ -52,9 +52,18 @@ function unknownKeys(keys: readonly string[], { schema, data }: Checked, path: P
       return { path: [...path, key], message: `unknown key ${name}:…; put a blank after the colon` }
     const similar = known.find((name) => isMisspelt(key, name))
     const all = known.length > 0 ? `; the keys are ${known.join(', ')}` : ''
-    const hint = similar === undefined ? all : `; did you mean ${similar}?`
+    const hint = similar === undefined ? (conductorHint(key, at) ?? all) : `; did you mean ${similar}?`
     return { path: [...path, key], message: `unknown key ${key}${hint}` }
   })
+}
+
+/** Returns the hint for a key of the section `conductor` that was written beside it; undefined for other keys. */
+function conductorHint(key: string, at: z.ZodType | undefined): string | undefined {
+  const section = at instanceof z.ZodObject ? at.shape['conductor'] : undefined
+  const conductor = section instanceof z.ZodOptional ? section.unwrap() : section
+  const known = conductor instanceof z.ZodObject ? Object.keys(conductor.shape) : []
+  const meant = known.find((name) => name === key) ?? known.find((name) => isMisspelt(key, name))
+  return meant && `; ${meant} belongs to conductor: conductor: { ${meant}: … }`
 }
 
 /** Returns what a value must be; undefined where the library's own text says it. */

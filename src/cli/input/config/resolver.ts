@@ -7,8 +7,9 @@ import type { ChosenBoard } from '../board-flags.ts'
 import { toQueueTexts } from '../conductor-flags.ts'
 import { definedOnly, type SharedOptions } from '../shared-options.ts'
 import type { ConfigFile } from './config-file.ts'
-import { flowDefaultsOf, limitsOf, makeAll } from './declarations.ts'
-import { noEntryMessage } from './faults.ts'
+import { limitsOf } from './declarations.ts'
+import { makeAll, noEntryMessage } from './faults.ts'
+import { flowDefaultsOf, flowSettingsOf } from './flow-sections.ts'
 import { isModulePath, isUri } from './kinds.ts'
 import { FILE_NAME } from './nearest.ts'
 import { allSchedules, ownEntriesOf } from './tenant-schedules.ts'
@@ -263,6 +264,10 @@ export class SettingsResolver {
       limits: (exported) => {
         if (!file.config.limits && !file.config.tenants && owner === undefined && !exported) return undefined
         return { declare: { ...exported, ...Object.fromEntries(makeAll(limitsOf(values), file)) }, ...ownership }
+      },
+      flowSettings: (exported) => {
+        if (!file.config['flow-settings'] && owner === undefined && !exported) return undefined
+        return { declare: { ...exported, ...Object.fromEntries(makeAll(flowSettingsOf(values), file)) }, ...ownership }
       },
       schedules: async ({ flows, schedules = [] }) => {
         const isEmpty = !file.config.schedules && schedules.length === 0 && ownEntriesOf(values).length === 0

@@ -38,11 +38,10 @@ const persistencePart = z.union([
   z.strictObject({ uri: persistenceUri().optional(), ...persistenceFields }),
 ])
 
-/** The options of jobs, as a posting has them. */
+/** The options of jobs, as a posting has them, which settings of flows can have, too. */
 const posting = {
   priority: choice('The priority of the jobs', PRIORITY_CHOICES).optional(),
   queue: text('The queue of the jobs').optional(),
-  size: choice('Deprecated: queue', SIZE_CHOICES).optional(),
   maxAttempts: count('The number of failed runs after which a job goes to the trash', {
     most: MAX_ATTEMPTS,
   }).optional(),
@@ -56,7 +55,14 @@ const posting = {
     .optional(),
   expiresAfter: duration('The time after which a job that has not started goes to the trash').optional(),
   deadline: duration('The time limit of a run').optional(),
+  resultTtl: duration('The time after the end of a job for which its results can be read').optional(),
   onOwnerLost: choice('The handling of a job whose owner dies', ['retry', 'fail']).optional(),
+}
+
+/** The options of jobs, with what they own and keep. */
+const jobOptions = {
+  ...posting,
+  size: choice('Deprecated: queue', SIZE_CHOICES).optional(),
   resources: z
     .strictObject({
       exclusive: z.array(text('A resource that a job owns alone while it runs')).optional(),
@@ -74,9 +80,21 @@ const posting = {
 }
 
 const flowDefaults = z.strictObject({
-  ...posting,
+  ...jobOptions,
   keepLogbooks: duration('The time for which the logbooks of its jobs are kept', ['forever']).optional(),
   keepResults: flag('Whether the board keeps the results of its jobs').optional(),
+})
+
+const flowSettings = z.strictObject({
+  ...posting,
+  delay: duration('The time after the post before which a job is not claimed').optional(),
+  keepLogbooks: duration('The time for which the logbooks of its jobs are kept', ['forever']).optional(),
+  keepResults: flag('Whether the board keeps the results of its jobs').optional(),
+  removeTrashAfter: duration('The time after which its jobs are removed from the trash').optional(),
+  enabled: flag('Whether its jobs are claimed').optional(),
+  force: flag('Whether these settings replace what posts say, too').optional(),
+  reason: text('The reason, for people').optional(),
+  version: count('A process with a lower version changes nothing', { least: 0 }).optional(),
 })
 
 const limit = z.strictObject({
@@ -107,7 +125,7 @@ const scheduleFields = {
   times: count('The schedule ends after so many jobs').optional(),
   pauseAfterFailures: count('It is paused after so many failed jobs in a row').optional(),
   tenants: z.union([z.literal('all'), z.array(text('The name of a tenant'))]).optional(),
-  post: z.strictObject({ name: text('The name of the jobs').optional(), ...posting }).optional(),
+  post: z.strictObject({ name: text('The name of the jobs').optional(), ...jobOptions }).optional(),
   version: count('A process with a lower version changes nothing', { least: 0 }).optional(),
   enabled: flag('Whether it posts jobs').optional(),
 }
@@ -202,6 +220,7 @@ const common = {
   pool: pool.optional(),
   conductor: conductor.optional(),
   'flow-defaults': z.record(z.string(), flowDefaults).optional(),
+  'flow-settings': z.record(z.string(), flowSettings).optional(),
   limits: z.record(z.string(), limit).optional(),
   tenants: z.union([z.array(text('The name of a tenant')), z.record(z.string(), tenant.nullable())]).optional(),
 }

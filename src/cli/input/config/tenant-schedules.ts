@@ -9,8 +9,6 @@ import type { AnyFlow } from '../../../flow/index.ts'
 import type { KnownModules } from '../../context.ts'
 import type { ConfigFile } from './config-file.ts'
 import {
-  type Declaration,
-  makeAll,
   type OwnScheduleSection,
   RULES,
   refinePath,
@@ -20,7 +18,7 @@ import {
   type Tenants,
   tenantsOf,
 } from './declarations.ts'
-import type { Path } from './faults.ts'
+import { type Declaration, makeAll, type Path } from './faults.ts'
 import type { ConfigValues } from './values.ts'
 
 /** An entry of a tenant for a schedule. */

@@ -50,6 +50,12 @@ function pauseText({ by, since, reason }: NonNullable<InfoView['pause']>, now: D
   return escapeUnprintable(`by ${by}, ${formatAge(since, now)} ago${why}`)
 }
 
+/** Returns who has paused a queue, with the pattern by which it is paused: `tenant-*: by ada, 5m ago`. */
+function queuePauseText({ pattern, ...pause }: NonNullable<QueueView['pause']>, now: Date): string {
+  const text = pauseText(pause, now)
+  return pattern === undefined ? text : `${escapeUnprintable(pattern)}: ${text}`
+}
+
 interface BarRow {
   readonly title: string
   readonly parts: readonly (readonly [count: number, tone: Tone])[]
@@ -98,6 +104,12 @@ function rowTotal({ parts }: BarRow): number {
   return parts.reduce((total, [count]) => total + count, 0)
 }
 
+const RATE_COLUMN: Column<QueueView> = {
+  title: 'ENDED/MIN',
+  value: ({ endedPerMinute }) => endedPerMinute?.toString(),
+  optional: true,
+}
+
 /** Returns a table of the queues, unless the default one is the only one and not paused. */
 function queueLines({ queues }: InfoView, screen: Screen): string[] {
   if (queues.every(({ queue, pause }) => queue === 'default' && !pause)) return []
@@ -106,12 +118,13 @@ function queueLines({ queues }: InfoView, screen: Screen): string[] {
     { title: 'UNCLAIMED', value: ({ unclaimed }) => String(unclaimed) },
     { title: 'CLAIMED', value: ({ claimed }) => String(claimed) },
     { title: 'OLDEST', value: ({ oldest }) => oldest && formatAge(oldest, screen.now) },
+    ...(queues.some(({ endedPerMinute }) => endedPerMinute !== undefined) ? [RATE_COLUMN] : []),
     {
       title: 'CONDUCTORS',
       value: ({ conductors }) => String(conductors),
       tone: ({ conductors }) => (conductors === 0 ? 'odd' : undefined),
     },
-    { title: 'PAUSED', value: ({ pause }) => pause && pauseText(pause, screen.now), optional: true },
+    { title: 'PAUSED', value: ({ pause }) => pause && queuePauseText(pause, screen.now), optional: true },
   ]
   return ['', ...renderTable(columns, queues, screen)]
 }

@@ -21,9 +21,7 @@ export function jobsTable(jobs: readonly JobView[], screen: Screen): string[] {
     { title: 'UUID', value: (job) => job.uuid },
     { title: 'NAME', value: (job) => job.name, min: 16 },
     { title: 'STATE', value: formatState, tone: (job) => stateTone(job.state) },
-    ...(jobs.some(({ queue }) => queue !== undefined)
-      ? [{ title: 'QUEUE', value: (job: JobView) => job.queue ?? 'default', optional: true }]
-      : []),
+    ...queueColumn(jobs),
     { title: 'PRIORITY', value: (job) => job.priority, optional: true },
     { title: 'RUNS', value: (job) => String(job.runs), optional: true },
     { title: 'AGE', value: (job) => job.postedAt && formatAge(job.postedAt, screen.now) },
@@ -32,13 +30,20 @@ export function jobsTable(jobs: readonly JobView[], screen: Screen): string[] {
   return renderTable(columns, jobs, screen)
 }
 
+/** Returns the column of the queue if any job is in another than the default one. */
+function queueColumn<T extends { readonly queue?: string | undefined }>(jobs: readonly T[]): Column<T>[] {
+  if (jobs.every(({ queue = 'default' }) => queue === 'default')) return []
+  return [{ title: 'QUEUE', value: ({ queue = 'default' }) => queue, optional: true }]
+}
+
 export function trashTable(
-  jobs: readonly Pick<TrashView, 'uuid' | 'name' | 'at' | 'by' | 'reason'>[],
+  jobs: readonly Pick<TrashView, 'uuid' | 'name' | 'queue' | 'at' | 'by' | 'reason'>[],
   screen: Screen,
 ): string[] {
   const columns: readonly Column<(typeof jobs)[number]>[] = [
     { title: 'UUID', value: (job) => job.uuid },
     { title: 'NAME', value: (job) => job.name, min: 16 },
+    ...queueColumn(jobs),
     { title: 'AGE', value: (job) => formatAge(job.at, screen.now) },
     { title: 'BY', value: (job) => job.by, min: 8, optional: true },
     { title: 'REASON', value: (job) => job.reason, min: 16 },
@@ -46,11 +51,15 @@ export function trashTable(
   return renderTable(columns, jobs, screen)
 }
 
-export function historyTable(jobs: readonly EndedJob[], screen: Screen): string[] {
-  const columns: readonly Column<EndedJob>[] = [
+/** An ended job, whose queue is absent if it is the default one. */
+type ListedEnd = Omit<EndedJob, 'queue'> & { readonly queue?: string | undefined }
+
+export function historyTable(jobs: readonly ListedEnd[], screen: Screen): string[] {
+  const columns: readonly Column<ListedEnd>[] = [
     { title: 'UUID', value: (job) => job.uuid },
     { title: 'NAME', value: (job) => job.name, min: 16 },
     { title: 'OUTCOME', value: (job) => job.outcome, tone: (job) => stateTone(job.outcome) },
+    ...queueColumn(jobs),
     { title: 'AGE', value: (job) => formatAge(job.endedAt, screen.now) },
     { title: 'TOOK', value: formatLastRun },
     { title: 'RUNS', value: (job) => String(job.runs), optional: true },
@@ -60,10 +69,10 @@ export function historyTable(jobs: readonly EndedJob[], screen: Screen): string[
   return renderTable(columns, jobs, screen)
 }
 
-const REASON_COLUMN: Column<EndedJob> = { title: 'REASON', value: ({ reason }) => reason, min: 16 }
+const REASON_COLUMN: Column<ListedEnd> = { title: 'REASON', value: ({ reason }) => reason, min: 16 }
 
 /** Formats the time that the last run took; undefined for a job that never ran. */
-function formatLastRun({ startedAt, endedAt }: EndedJob): string | undefined {
+function formatLastRun({ startedAt, endedAt }: ListedEnd): string | undefined {
   return startedAt && formatDuration(Math.max(0, endedAt.getTime() - startedAt.getTime()))
 }
 

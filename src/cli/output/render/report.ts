@@ -51,6 +51,7 @@ function boardFacts(job: JobView & PostingView & Pick<ReportedJob, 'failedAttemp
     key,
     keyTakenUntil,
     deadline,
+    resultTtl,
     delayedUntil,
     expiresAt,
     waitingFor,
@@ -74,6 +75,7 @@ function boardFacts(job: JobView & PostingView & Pick<ReportedJob, 'failedAttemp
     ['delayed', delayedUntil && `until ${delayedUntil.toISOString()}`],
     ['expires', expiresAt && `${expiresAt.toISOString()}, if nobody has started it`],
     ['deadline', deadline === undefined ? undefined : formatDuration(deadline)],
+    ['results', resultTtl === undefined ? undefined : `for ${formatDuration(resultTtl)} after its end`],
     ['back-off', backOff && formatBackOff(backOff)],
     [
       'runs',
@@ -108,10 +110,11 @@ function formatBackOff({ first, factor, max, jitter }: NonNullable<PostingView['
   return parts.filter((part) => part !== undefined).join(', ')
 }
 
-function trashFacts({ by, at, reason, failure }: TrashView): Facts {
+function trashFacts({ queue, by, at, reason, failure }: TrashView): Facts {
   return [
     ['trashed', `${at.toISOString()} by ${by}`],
     ['reason', reason],
+    ['queue', queue],
     ['failure', failure && describeFailure(failure)],
   ]
 }

@@ -10,7 +10,7 @@ import { JobLink, Name, Rest, Time } from './text.tsx'
 const MAX_JOBS = 10
 
 export function Waiting({ reason }: { reason: WireWaitingFor }): JSX.Element {
-  const { kind, text, until, key, jobs = [], flow } = reason
+  const { kind, text, until, key, jobs = [], flow, queue } = reason
   return (
     <div class="why">
       <p class="why-text">
@@ -40,6 +40,13 @@ export function Waiting({ reason }: { reason: WireWaitingFor }): JSX.Element {
           <li>
             <Link to={href('flows', { name: flow })}>
               {texts.waiting.flow} <Name text={flow} />
+            </Link>
+          </li>
+        )}
+        {queue !== undefined && (
+          <li>
+            <Link to={href('queues')}>
+              {texts.waiting.queue} <Name text={queue} />
             </Link>
           </li>
         )}
@@ -89,7 +96,7 @@ export function WhyText({ reason, max }: { reason: WireWaitingFor; max: number }
 }
 
 /** Returns the address of the jobs that wait for a reason. */
-export function jobsThatWaitFor({ kind, key, flow }: WireWaitingFor, example: string): string {
+export function jobsThatWaitFor({ kind, key, flow, queue }: WireWaitingFor, example: string): string {
   if (kind === 'pause') return href('jobs', { q: 'state:waiting,delayed' })
   if (kind === 'delay') return href('jobs', { q: 'state:delayed reason:"it rests *"' })
   if (kind === 'limit' && key !== undefined) return href('jobs', { q: `state:waiting ${term('limit', key)}` })
@@ -97,5 +104,6 @@ export function jobsThatWaitFor({ kind, key, flow }: WireWaitingFor, example: st
   if (kind === 'job') return href('jobs', { q: 'state:delayed reason:"it waits for *"' })
   if ((kind === 'flow' || kind === 'disabled') && flow !== undefined)
     return href('jobs', { q: `state:waiting ${term('flow', flow)}` })
+  if (kind === 'queue' && queue !== undefined) return href('jobs', { q: `state:waiting ${term('queue', queue)}` })
   return href('jobs', { id: example })
 }

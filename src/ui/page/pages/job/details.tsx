@@ -125,6 +125,14 @@ export function JobFacts({ job }: DetailProps): JSX.Element {
             ),
           ],
           [
+            t.resultTtl,
+            job.resultTtl !== undefined && (
+              <Setting job={job} option="resultTtl">
+                {t.afterEnd(formatDuration(job.resultTtl, { exact: true }))}
+              </Setting>
+            ),
+          ],
+          [
             t.ownerLost,
             job.onOwnerLost !== undefined && (
               <Setting job={job} option="onOwnerLost">

@@ -93,7 +93,7 @@ function Pause({ row: { queue, paused } }: { row: WireQueue }): JSX.Element {
       </Action>
     )
   }
-  const { by, since, reason } = paused
+  const { by, since, reason, pattern } = paused
   return (
     <>
       <Name text={by} max={80} />, <Time at={since} />
@@ -102,12 +102,18 @@ function Pause({ row: { queue, paused } }: { row: WireQueue }): JSX.Element {
           : <Name text={reason} max={400} />
         </>
       )}{' '}
-      <Action
-        needs="queue.resume"
-        onClick={() => act('queues', undefined, () => ({ queue, action: 'resume' }), t.resumed)}
-      >
-        {t.resume}
-      </Action>
+      {pattern === undefined ? (
+        <Action
+          needs="queue.resume"
+          onClick={() => act('queues', undefined, () => ({ queue, action: 'resume' }), t.resumed)}
+        >
+          {t.resume}
+        </Action>
+      ) : (
+        <Link to={href('limits', { key: `queue/${pattern}` })}>
+          {t.byPattern} <Name text={pattern} />
+        </Link>
+      )}
     </>
   )
 }
