@@ -26,6 +26,10 @@ const COMMANDS = [
   'pause',
   'resume',
   'flows',
+  'flows set',
+  'flows unset',
+  'flows list',
+  'flows show',
   'schedule list',
   'schedule show',
   'schedule preview',
@@ -100,11 +104,11 @@ test('every command there is has its place there', async () => {
   }
   const found: string[] = []
   for (const name of await commandsOf('')) {
-    const below = ['schedule', 'limits', 'batch', 'trash', 'logbook', 'board', 'sqlite', 'config', 'ui'].includes(name)
+    const below = ['schedule', 'limits', 'batch', 'trash', 'logbook', 'board', 'sqlite', 'config', 'ui', 'flows'].includes(name)
       ? await commandsOf(name)
       : []
-    // `ui` is a command itself, too.
-    if (below.length === 0 || name === 'ui') found.push(name)
+    // `ui` and `flows` are commands themselves, too.
+    if (below.length === 0 || name === 'ui' || name === 'flows') found.push(name)
     found.push(...below.map((each) => `${name} ${each}`))
   }
   expect(found.filter((name) => !/\bhelp$/.test(name))).toEqual(COMMANDS)

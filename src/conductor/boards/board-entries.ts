@@ -65,10 +65,10 @@ const BOARD_ADVICE = 'board must be a URI such as zookeeper://127.0.0.1:2181/dem
 const BOARDS_ADVICE = 'boards must be a list of URIs, open boards, or { board, weight }, of one at least'
 
 /** Returns the boards in their order. @throws InvalidArgument */
-export function toBoardEntries({ board, boards, schedules, ...common }: GivenBoards): readonly BoardEntry[] {
+export function toBoardEntries({ board, boards, schedules, limits, flowSettings }: GivenBoards): readonly BoardEntry[] {
   if (boards === undefined) {
     assertBoard(board, `a conductor: ${BOARD_ADVICE}`)
-    return [toEntry({ board, ...defined({ schedules, ...common }) })]
+    return [toEntry({ board, ...defined({ schedules, limits, flowSettings }) })]
   }
   if (board !== undefined)
     throw new InvalidArgument('a conductor: give board, or boards for several, and not both of them')
@@ -76,7 +76,7 @@ export function toBoardEntries({ board, boards, schedules, ...common }: GivenBoa
   const checked = boards.map((each: unknown, index) => checkBoard(each, `a conductor: boards[${index}]`))
   // Schedules that are put on several boards would post each job once on each of them.
   const entries = checked.map((each, index) =>
-    toEntry({ ...defined({ schedules: index === 0 ? schedules : undefined, ...common }), ...each }),
+    toEntry({ ...defined({ schedules: index === 0 ? schedules : undefined, limits, flowSettings }), ...each }),
   )
   assertDistinct(entries)
   return entries

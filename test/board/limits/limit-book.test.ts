@@ -45,13 +45,13 @@ function bookOf({ reading = async () => undefined }: { reading?: () => Promise<v
 test('the limits are followed until the last user closes them', async () => {
   const { book, watches, reads } = bookOf()
   await Promise.all([book.open('view'), book.open('tokens')])
-  expect([watches(), reads()]).toEqual([2, 1])
+  expect([watches(), reads()]).toEqual([3, 1])
   book.close('view')
-  expect([watches(), book.revision]).toEqual([2, 0])
+  expect([watches(), book.revision]).toEqual([3, 0])
   book.close('tokens')
   expect([watches(), book.revision]).toEqual([0, undefined])
   await book.open('tokens')
-  expect([watches(), reads()]).toEqual([2, 2])
+  expect([watches(), reads()]).toEqual([3, 2])
 })
 
 test('limits that could not be read are not followed, until they are opened again', async () => {
@@ -73,7 +73,7 @@ test('limits that are closed while they are read again are not followed, and are
   await refreshed
   expect([watches(), book.revision]).toEqual([0, undefined])
   await book.open('view')
-  expect([watches(), reads(), book.revision]).toEqual([2, 3, 0])
+  expect([watches(), reads(), book.revision]).toEqual([3, 3, 0])
 })
 
 test('limits that are closed while they are read are not followed', async () => {
