@@ -145,6 +145,7 @@ const BOARD_TOPICS: ReadonlySet<string> = new Set([
   'jobs',
   'trash',
   'limits',
+  'flows',
   'schedules',
   'conductors',
   'batches',

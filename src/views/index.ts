@@ -20,6 +20,13 @@ export {
 } from './flow-settings-view.ts'
 export type { InfoView, QueueView, RunningView } from './info-view.ts'
 export {
+  describeJobSettings,
+  type JobSettings,
+  type ReplacedOptions,
+  readJobSettings,
+  replacedOptions,
+} from './job-settings.ts'
+export {
   type CancellationView,
   cancellationView,
   type JobDetails,
@@ -64,4 +71,5 @@ export {
   readBatchView,
   scheduleView,
 } from './record-views.ts'
+export { parseFlowSettings, parseSettingNames, SETTING_NAMES } from './setting-words.ts'
 export { checkpointView, formatCheckpoint, redactResults, type TrackedView, trackedView } from './tracked-view.ts'

@@ -7,6 +7,7 @@ import { DEFAULT_QUEUE } from '../core/job-names.ts'
 import { defined } from '../core/options.ts'
 import type { Redactor } from '../core/redaction.ts'
 import type { JobState } from '../core/states.ts'
+import type { JobSettings } from './job-settings.ts'
 import { type FailureView, failureView, type LogbookView } from './logbook-view.ts'
 import { currentRun, ownLimits, type WaitingView } from './open-job.ts'
 
@@ -41,6 +42,8 @@ export interface JobView extends JobFacts {
   readonly cancelRequested?: true
   readonly owner?: string
   readonly postedAt?: Date
+  /** The settings of its flow that count in place of options of its posting; only the report of a job has them. */
+  readonly settings?: JobSettings
 }
 
 export interface TrashView extends WorkView {

@@ -312,6 +312,8 @@ describe('rights', () => {
     ['limit.stop', '/limits', { action: 'stop', key: 'x' }],
     ['limit.pushBack', '/limits', { action: 'pushBack', key: 'x', forMs: 1 }],
     ['limit.resume', '/limits', { action: 'resume', key: 'x' }],
+    ['flow.set', '/flows/settings', { action: 'set', flow: 'x', settings: ['maxAttempts=1'] }],
+    ['flow.unset', '/flows/settings', { action: 'unset', flow: 'x' }],
     ...(['cancel', 'retry'] as const).map((action) => [`batch.${action}`, '/batches/0199', { action }] as const),
   ]
 

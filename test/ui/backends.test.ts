@@ -200,11 +200,13 @@ test.skipIf(!zookeeperHosts)('a board that is shared with TaskFlow says what it 
   const job = await board.post('import', {})
   await (await board.claim(await board.post('import', {}))).consume()
   const { body: session } = await client.get<WireSession>('/session')
-  expect(session.boards[0]?.supports).toEqual({ limits: false, batches: false, history: false, logbooks: false })
+  expect(session.boards[0]?.supports).toEqual({
+    ...{ limits: false, flowSettings: false, batches: false, history: false, logbooks: false },
+  })
   const { body: page } = await client.get<WireJobPage>('/boards/main/jobs')
   expect(page.jobs).toMatchObject([{ uuid: job.uuid }])
   for (const path of [`jobs/${job.uuid}`, `jobs?q=${job.uuid}`, 'overview', 'flows', 'conductors'])
     expect(await client.get(`/boards/main/${path}`), path).toMatchObject({ status: 200 })
-  for (const path of ['jobs?q=state:done', 'history', 'batches', 'limits'])
+  for (const path of ['jobs?q=state:done', 'history', 'batches', 'limits', 'flows/settings'])
     expect(await client.get(`/boards/main/${path}`), path).toMatchObject({ body: { code: 'UNSUPPORTED_CAPABILITY' } })
 })

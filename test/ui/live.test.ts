@@ -90,12 +90,14 @@ test('a stream names what has changed, and the jobs that were asked for', async 
   expect(topics).not.toContain(other.uuid)
 })
 
-test('changes of limits and schedules are topics', async () => {
+test('changes of limits, schedules and settings of flows are topics', async () => {
   const { messages } = await stream()
   await board.limits.set('x', { concurrency: 1 })
   await until(messages, 'limits')
   await board.limits.stop('x')
   await until(messages, 'limits')
+  await board.flowSettings.set('x', { enabled: false })
+  await until(messages, 'flows')
 })
 
 test('many changes are few messages', async () => {

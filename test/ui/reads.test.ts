@@ -48,7 +48,7 @@ test('the session says who asks, and which boards there are', async () => {
       uri: board.uri,
       kind: 'memory',
       paused: false,
-      supports: { limits: true, batches: true, history: true, logbooks: true },
+      supports: { limits: true, flowSettings: true, batches: true, history: true, logbooks: true },
     },
   ])
 })

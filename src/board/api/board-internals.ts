@@ -2,8 +2,10 @@
 import { type AlarmClock, systemAlarmClock } from '../../core/time.ts'
 import type { AnyFlow } from '../../flow/index.ts'
 import type { ClaimNextOptions } from '../claims/claim-options.ts'
+import { Job } from '../jobs/job.ts'
 import type { TrashedJob } from '../jobs/trashed-job.ts'
 import type { DeclaredLimits } from '../limits/declare.ts'
+import type { Posting } from '../model/posting.ts'
 import type { SuspectPlace } from '../queue/suspect-place.ts'
 import type { BoardRecords } from '../records/board-records.ts'
 import type { DeclarationReport } from '../records/declared-records.ts'
@@ -12,7 +14,8 @@ import { type RunOnceOptions, runOnce } from '../records/run-once.ts'
 import { type DeclaredSchedules, type DeclareReport, declareSchedules } from '../schedules/declare.ts'
 import { Scheduler, type SchedulerOptions } from '../schedules/scheduler.ts'
 import type { DeclaredFlowSettings } from '../settings/flow-settings.ts'
-import type { FlowRules } from '../settings/rules.ts'
+import { FLOW_SETTINGS } from '../settings/record.ts'
+import { FlowRules, NO_FLOW_RULES } from '../settings/rules.ts'
 import { type JobsSurvey, surveyJobs } from '../view/survey.ts'
 import type { BoardParts } from './assemble-board.ts'
 import type { HealthCounters } from './events/health-counters.ts'
@@ -104,6 +107,11 @@ export class BoardInternals {
     return lookup.page(options, () => router.paused)
   }
 
+  /** Returns the newest known posting of a job of this board. */
+  postingOf(job: Job): Posting {
+    return Job.postingOf(job)
+  }
+
   /** Returns a part of the trash, as {@link jobPage} does of the jobs. */
   async trashPage(options: TrashPageOptions): Promise<Page<TrashedJob>> {
     return this.#running.trash.page(options)
@@ -183,6 +191,12 @@ export class BoardInternals {
   /** The settings of flows as this process knows them; current while it views the board. */
   get flowRules(): FlowRules {
     return this.#parts.postSettings.rules
+  }
+
+  /** Reads the settings of flows as they are set now. A board whose jobs other programs claim has none. @throws NotConnected, AccessDenied */
+  async readFlowRules(): Promise<FlowRules> {
+    const { backend, records } = this.#running
+    return backend.shared ? NO_FLOW_RULES : new FlowRules(await records.of(FLOW_SETTINGS).list())
   }
 
   /** Returns what fires the schedules; not started. */

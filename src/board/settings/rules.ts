@@ -15,8 +15,9 @@ const POSTED_KEYS = ['priority', 'queue', 'delay', 'expiresAfter', 'onOwnerLost'
 /** The keys that are looked up when a job is claimed or settled: a posting says which of them its caller has given. */
 const CLAIM_KEYS = ['maxAttempts', 'backOff', 'deadline', 'onOwnerLost', 'expiresAfter', 'resultTtl'] as const
 
+type ClaimKey = (typeof CLAIM_KEYS)[number]
 /** The key of a setting that a job's posting can have, too. */
-export type ExplicitKey = (typeof POSTED_KEYS)[number] | (typeof CLAIM_KEYS)[number]
+export type ExplicitKey = (typeof POSTED_KEYS)[number] | ClaimKey
 
 /** The setting of one key that applies to a flow. */
 export interface AppliedSetting {
@@ -116,19 +117,34 @@ export class FlowRules {
     return withChanges(posting, this.#changes(details.flow, { keys: CLAIM_KEYS, explicit }))
   }
 
+  /** Returns the settings that {@link applyTo} puts in place of options of the posting, with their origins. */
+  replacing({ details, explicit = [] }: Posting): ReadonlyMap<ClaimKey, AppliedSetting> {
+    return new Map(this.#replacing(details.flow, { keys: CLAIM_KEYS, explicit }))
+  }
+
   /** Returns the settings of these keys that replace what callers have given, or not given; undefined if there are none. */
-  #changes(
-    flow: string | undefined,
-    { keys, explicit }: { readonly keys: readonly ExplicitKey[]; readonly explicit: readonly string[] },
-  ): StoredSettings | undefined {
-    const { applied } = this.ruleOf(flow)
-    if (applied.size === 0) return undefined
-    const changed = keys.flatMap((key) => {
-      const setting = applied.get(key)
-      return setting && (setting.force || !explicit.includes(key)) ? [[key, setting.value] as const] : []
-    })
+  #changes(flow: string | undefined, asked: ReplacedOptions<ExplicitKey>): StoredSettings | undefined {
+    const changed = this.#replacing(flow, asked).map(([key, { value }]) => [key, value] as const)
     return changed.length === 0 ? undefined : Object.fromEntries(changed)
   }
+
+  #replacing<K extends ExplicitKey>(
+    flow: string | undefined,
+    { keys, explicit }: ReplacedOptions<K>,
+  ): (readonly [K, AppliedSetting])[] {
+    const { applied } = this.ruleOf(flow)
+    if (applied.size === 0) return []
+    return keys.flatMap((key) => {
+      const setting = applied.get(key)
+      return setting && (setting.force || !explicit.includes(key)) ? [[key, setting] as const] : []
+    })
+  }
+}
+
+/** The options for which settings are looked up, and which of them the caller has given. */
+interface ReplacedOptions<K> {
+  readonly keys: readonly K[]
+  readonly explicit: readonly string[]
 }
 
 /** The fields of a posting, or of a template of postings, on which settings depend. */

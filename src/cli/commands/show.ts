@@ -14,6 +14,7 @@ import {
   jobView,
   logbookView,
   postingView,
+  readJobSettings,
   readOpenJob,
   toJobDetails,
   trashReport,
@@ -174,7 +175,11 @@ async function readJobRecord(job: Job, { logbooks }: ShowSources): Promise<JobRe
 /** Returns the report of a job on the board; undefined once it has left the board. */
 async function boardReport(job: Job, sources: ShowSources): Promise<JobReport | undefined> {
   const { board, redaction } = sources
-  const read = await readOpenJob(job, { board, record: readJobRecord(job, sources) })
+  const { boardInternals } = await import('../../board/internal.ts')
+  const [read, settings] = await Promise.all([
+    readOpenJob(job, { board, record: readJobRecord(job, sources) }),
+    readJobSettings(job, boardInternals(board)),
+  ])
   const view = jobView(job)
   if (!read || !view) return undefined
   const { cancellation, dependents, waits, record } = read
@@ -186,6 +191,7 @@ async function boardReport(job: Job, sources: ShowSources): Promise<JobReport | 
       dependents: dependents.length > 0 ? dependents : undefined,
       waitingFor: waits && view.state === 'UNCLAIMED' ? redaction.texts(waitingView(waits)) : undefined,
       cancellation: cancellation && cancellationView(cancellation, redaction),
+      settings,
     }),
   }
   return toReport(shown, record, sources)

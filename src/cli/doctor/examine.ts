@@ -128,14 +128,15 @@ async function examineJobsOf(examined: Parameters<typeof import('./jobs.ts')['ex
   return (await import('./jobs.ts')).examineJobs(examined)
 }
 
-/** Examines schedules, limits and batches; a board that cannot have them has no findings. */
+/** Examines schedules, limits, settings of flows and batches; a board that cannot have them has no findings. */
 async function examineRecordsOf(board: JobBoard): Promise<Finding[]> {
-  const [{ examineSchedules }, { examineLimits }, { examineBatches }] = await Promise.all([
+  const [{ examineSchedules }, { examineLimits }, { examineFlowSettings }, { examineBatches }] = await Promise.all([
     import('./schedules.ts'),
     import('./limits.ts'),
+    import('./flow-settings.ts'),
     import('./batches.ts'),
   ])
-  const found = [examineSchedules, examineLimits, examineBatches].map((examine) =>
+  const found = [examineSchedules, examineLimits, examineFlowSettings, examineBatches].map((examine) =>
     examine(board).catch((error: unknown): Finding[] => {
       if (error instanceof UnsupportedCapability) return []
       throw error

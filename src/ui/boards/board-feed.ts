@@ -21,6 +21,7 @@ const COMPARE_PERIOD_MS = 5_000
 const RECORD_TOPICS: Readonly<Record<string, string>> = {
   limit: 'limits',
   'limit-hold': 'limits',
+  'flow-setting': 'flows',
   schedule: 'schedules',
 }
 /** The limits of one read of the open jobs: the first 20,000 in claim order, for 200 ms. */

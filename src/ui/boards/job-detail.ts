@@ -1,10 +1,20 @@
 /** Finds one job on the board, in the trash, in its logbook or in the history, and reads all its details. */
 import type { Attempt, EndedJob, Job, OmittedAttempts, TrashedJob } from '../../board/index.ts'
-import { FIRST_ATTEMPTS } from '../../board/internal.ts'
+import { boardInternals, FIRST_ATTEMPTS } from '../../board/internal.ts'
 import { findTrashedSince, type JobRecord, type Located, locate, readRecord } from '../../conductor/internal.ts'
 import { NotFound } from '../../core/errors.ts'
 import type { Redactor } from '../../core/redaction.ts'
-import { currentRun, failureView, formatDuration, logbookView, postingView, readOpenJob } from '../../views/index.ts'
+import {
+  currentRun,
+  failureView,
+  formatDuration,
+  type JobSettings,
+  logbookView,
+  postingView,
+  readJobSettings,
+  readOpenJob,
+  replacedOptions,
+} from '../../views/index.ts'
 import type { Unencoded } from '../wire/common.ts'
 import type { WireAttempt, WireJobDetail, WireLogbook } from '../wire/jobs.ts'
 import { commandsFor } from './commands.ts'
@@ -64,7 +74,10 @@ interface DetailContext {
 async function boardDetail(job: Job, context: DetailContext): Promise<JobDetail | undefined> {
   const { viewed } = context
   const { board, persistence } = viewed
-  const read = await readOpenJob(job, { board, record: readRecord(job.uuid, job.book.uuid, persistence) })
+  const [read, settings] = await Promise.all([
+    readOpenJob(job, { board, record: readRecord(job.uuid, job.book.uuid, persistence) }),
+    readJobSettings(job, boardInternals(board)),
+  ])
   if (!read) return undefined
   const { isClaimed, cancellation, record, dependents, waits } = read
   const isDelayed = waits?.kind === 'delay' || waits?.kind === 'job'
@@ -75,10 +88,13 @@ async function boardDetail(job: Job, context: DetailContext): Promise<JobDetail 
     run: isClaimed ? currentRun(job) : undefined,
     delayedUntil: waits?.kind === 'delay' ? waits.until : undefined,
   })
+  const { backOff = job.backOff, ...replaced } = replacedOptions(settings, job)
   return {
     ...postingView(job),
     ...row,
-    ...{ resources: toResources(job), backOff: job.backOff && formatBackOff(job.backOff), cancellation },
+    ...replaced,
+    ...{ resources: toResources(job), backOff: backOff && formatBackOff(backOff), cancellation },
+    settings: settings && toOrigins(settings),
     progress: record && isClaimed ? progressOf(record) : undefined,
     ...{ after: job.after, dependents },
     attempts: toAttempts(job.attempts, { runs: job.runs, omitted: job.omittedAttempts, isClaimed }),
@@ -189,6 +205,11 @@ function progressOf({ flow }: JobRecord): number | undefined {
     return state === 'RUNNING' && typeof progress === 'number' ? [progress] : []
   })
   return reported.length === 1 ? reported[0] : undefined
+}
+
+/** Returns for which flow or pattern each of the settings is set. */
+function toOrigins(settings: JobSettings): JobDetail['settings'] {
+  return Object.fromEntries(Object.entries(settings).map(([key, { from }]) => [key, from]))
 }
 
 /** Formats a back-off: `1s to 5m, factor 2`. */

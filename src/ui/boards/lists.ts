@@ -7,11 +7,12 @@ import {
   type ScheduleFiring,
   type ScheduleView,
 } from '../../board/index.ts'
-import type { ListedJob } from '../../board/internal.ts'
+import type { FlowRules, ListedJob } from '../../board/internal.ts'
 import { boardInternals } from '../../board/internal.ts'
 import { Turns } from '../../core/async/turns.ts'
 import { InvalidArgument, UnsupportedCapability } from '../../core/errors.ts'
 import { defined } from '../../core/options.ts'
+import { toDate } from '../../core/time.ts'
 import { explainSpec } from '../../schedule/index.ts'
 import { followsCompletion } from '../../schedule/internal.ts'
 import {
@@ -56,7 +57,7 @@ type LookOptions = Pick<ListOptions, 'waitMs'>
 export async function readFlows(viewed: ViewedBoard, { waitMs }: LookOptions): Promise<Unencoded<WireFlow>[]> {
   await viewed.touch()
   const { board } = viewed
-  const [flows, entities] = await Promise.all([board.flows(), viewed.conductors()])
+  const [flows, entities, rules] = await Promise.all([board.flows(), viewed.conductors(), viewed.flowRules()])
   const counts = new Map<string, Pick<WireFlow, 'waiting' | 'delayed' | 'running'>>()
   const now = await boardInternals(board).readClock()
   const accept = (listed: ListedJob) => {
@@ -82,8 +83,15 @@ export async function readFlows(viewed: ViewedBoard, { waitMs }: LookOptions): P
       conductors: having.map((conductor) => conductor.name),
       ...(counts.get(name) ?? { waiting: 0, delayed: 0, running: 0 }),
       ...(endedByFlow ? outcomesOf(endedByFlow.get(name) ?? []) : {}),
+      disabled: toDisabled(rules.ruleOf(name)),
     }
   })
+}
+
+function toDisabled({ disabled }: ReturnType<FlowRules['ruleOf']>): Unencoded<WireFlow>['disabled'] {
+  if (!disabled) return undefined
+  const { id: flow, by, at, reason } = disabled
+  return { flow, by, since: toDate(at), reason }
 }
 
 /** Reads the queues that have jobs or are paused, by name, with the conductors that serve them. @throws NotConnected */

@@ -45,10 +45,11 @@ export async function readOverview(viewed: ViewedBoard, options: OverviewOptions
 
 async function computeOverview(viewed: ViewedBoard, { redaction, waitMs }: OverviewOptions): Promise<Overview> {
   const { board } = viewed
-  const [entities, now, limits, schedules, trashed, newTrash, history] = await Promise.all([
+  const [entities, now, limits, flowSettings, schedules, trashed, newTrash, history] = await Promise.all([
     viewed.conductors(),
     boardInternals(board).readClock(),
     viewed.limits(),
+    ifSupported(() => board.flowSettings.list()),
     ifSupported(() => board.schedules.list()),
     readTrashCount(viewed),
     readNewTrash(viewed),
@@ -87,7 +88,7 @@ async function computeOverview(viewed: ViewedBoard, { redaction, waitMs }: Overv
     failures: toFailures(newTrash, redaction),
     nextSchedules: toNextSchedules(schedules),
     warnings: toWarnings({
-      ...{ reading: page.reading, limits, schedules, conductors, now },
+      ...{ reading: page.reading, limits, flowSettings, schedules, conductors, now },
       ...{ waiting: counts.waiting, unknownFlows: counter.unknownFlows(), jobs: counter.warnings() },
       slowness: slownessOf(history),
     }),

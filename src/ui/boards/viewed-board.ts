@@ -1,6 +1,6 @@
 /** A board of the dashboard, with its feed and the answers that were computed a moment ago. */
 import type { BoardPause, EndedJob, Entity, JobBoard, LimitView } from '../../board/index.ts'
-import { MAX_HISTORY } from '../../board/internal.ts'
+import { boardInternals, type FlowRules, MAX_HISTORY } from '../../board/internal.ts'
 import { NotConnected } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
 import type { DashboardBoard } from '../options.ts'
@@ -51,10 +51,16 @@ export class ViewedBoard {
     return new ViewedBoard({ name, board, feed, cache, persistence: guardLogbooks(persistence, { board, others }) })
   }
 
-  /** What the dashboard can show. A board that is shared with TaskFlow has no limits, batches and history. */
+  /** What the dashboard can show. A board that is shared with TaskFlow has no limits, settings of flows, batches and history. */
   get supports(): WireBoard['supports'] {
     const isOwn = !this.board.shared
-    return { limits: isOwn, batches: isOwn, history: isOwn, logbooks: this.persistence !== undefined }
+    return {
+      limits: isOwn,
+      flowSettings: isOwn,
+      batches: isOwn,
+      history: isOwn,
+      logbooks: this.persistence !== undefined,
+    }
   }
 
   /** Keeps the feed of the board open for another minute, because somebody asks for it. @throws NotConnected, AccessDenied */
@@ -72,6 +78,13 @@ export class ViewedBoard {
   limits(): Promise<readonly LimitView[]> {
     if (!this.supports.limits) return Promise.resolve([])
     return this.cache.get('limits', { minAgeMs: 1_000, maxAgeMs: 5_000 }, () => this.board.limits.list())
+  }
+
+  /** Reads the settings of flows; empty if the board has none. Cached for some seconds. */
+  flowRules(): Promise<FlowRules> {
+    return this.cache.get('flow rules', { minAgeMs: 1_000, maxAgeMs: 5_000 }, () => {
+      return boardInternals(this.board).readFlowRules()
+    })
   }
 
   /** Reads the history, newest first; empty if the board keeps none. Cached for some seconds. */

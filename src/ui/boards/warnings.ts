@@ -1,5 +1,5 @@
 /** The warnings of an overview: what an operator should look at, and the page that shows it. */
-import type { LimitView, ScheduleView } from '../../board/index.ts'
+import type { FlowSettingsView, LimitView, ScheduleView } from '../../board/index.ts'
 import { type ConductorView, describeClock, isLate } from '../../views/index.ts'
 import { describeKeptSlots, type JobWarning } from '../../views/internal.ts'
 import type { WireOverview } from '../wire/board.ts'
@@ -15,6 +15,7 @@ const MAX_WARNED_JOBS = 5
 export interface WarningSources {
   readonly reading: WireScan['reading']
   readonly limits: readonly LimitView[]
+  readonly flowSettings: readonly FlowSettingsView[]
   readonly schedules: readonly ScheduleView[]
   readonly conductors: readonly ConductorView[]
   readonly now: number
@@ -28,7 +29,7 @@ export interface WarningSources {
 
 /** Returns the warnings; at most 50. */
 export function toWarnings(sources: WarningSources): WireOverview['warnings'] {
-  const { reading, limits, schedules, conductors, now, waiting, unknownFlows, jobs, slowness } = sources
+  const { reading, limits, flowSettings, schedules, conductors, now, waiting, unknownFlows, jobs, slowness } = sources
   const warnings: WireOverview['warnings'] = []
   if (reading) {
     const { read, all } = reading
@@ -54,6 +55,11 @@ export function toWarnings(sources: WarningSources): WireOverview['warnings'] {
     const page = `limits?${new URLSearchParams({ key })}`
     if (held) warnings.push({ text: `limit ${key} is stopped${held.until ? ' for a time' : ''}`, page })
     if (error) warnings.push({ text: `limit ${key} cannot be read`, page })
+  }
+  for (const { flow, settings, error } of flowSettings) {
+    if (settings?.enabled === false)
+      warnings.push({ text: `flow ${flow} is not enabled: its jobs wait`, page: 'flows' })
+    if (error) warnings.push({ text: `settings of flow ${flow} cannot be read: its jobs wait`, page: 'flows' })
   }
   for (const schedule of schedules) {
     const { id, lateMs = 0, error } = schedule

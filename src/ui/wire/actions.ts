@@ -69,6 +69,17 @@ export const limitActionBody = z.discriminatedUnion('action', [
   z.object({ action: z.literal('resume'), key: z.string() }),
 ])
 
+/** The settings are words as on the command line: `maxAttempts=7`. `unset` without `keys` removes all settings of the flow or pattern. */
+export const flowSettingsActionBody = z.discriminatedUnion('action', [
+  z.object({ action: z.literal('set'), flow: z.string(), settings: z.array(z.string()).min(1).max(100), reason }),
+  z.object({
+    action: z.literal('unset'),
+    flow: z.string(),
+    keys: z.array(z.string()).min(1).max(100).optional(),
+    reason,
+  }),
+])
+
 export const batchActionBody = z.object({ action: z.enum(['cancel', 'retry']), reason })
 
 /** `restored`, `triggered`: the uuids of jobs that the action has made or moved. */

@@ -114,9 +114,28 @@ export const flowRow = z.object({
   failed: z.number().int().optional(),
   /** The median duration of a run, in milliseconds, of those. */
   medianMs: z.number().optional(),
+  /** Who has disabled it, and for which flow or pattern; absent while its jobs are claimed. */
+  disabled: z.object({ flow: z.string(), by: z.string(), since: time, reason: z.string().optional() }).optional(),
 })
 export const flowList = z.object({ flows: z.array(flowRow) })
 export type WireFlow = z.infer<typeof flowRow>
+
+/** What is set for a flow, or for the flows of a pattern. */
+export const flowSettingsRow = z.object({
+  /** The flow, or the pattern: a prefix followed by `*`. */
+  flow: z.string(),
+  /** False where jobs of these flows are not claimed. */
+  enabled: z.boolean(),
+  /** As on the command line: `maxAttempts` and `7`. Absent if they cannot be read here. */
+  settings: z.array(z.object({ key: z.string(), text: z.string() })).optional(),
+  by: z.string().optional(),
+  since: time.optional(),
+  reason: z.string().optional(),
+  declared: z.string().optional(),
+  error: z.string().optional(),
+})
+export const flowSettingsList = z.object({ settings: z.array(flowSettingsRow) })
+export type WireFlowSettings = z.infer<typeof flowSettingsRow>
 
 /**
  * What became of a time of a schedule: a job was posted at its time, by hand, or for a time in the past; it was skipped; or the board has

@@ -97,6 +97,16 @@ export const logbook = z.object({
 })
 export type WireLogbook = z.infer<typeof logbook>
 
+/** The options of a job that settings of its flow can replace. */
+export const REPLACED_OPTIONS = [
+  'maxAttempts',
+  'backOff',
+  'deadline',
+  'onOwnerLost',
+  'resultTtl',
+  'expiresAfter',
+] as const
+
 export const jobDetail = jobRow.extend({
   ref: z.string().optional(),
   postedBy: z.string().optional(),
@@ -106,10 +116,14 @@ export const jobDetail = jobRow.extend({
   expiresAt: time.optional(),
   /** The maximum duration of a run, in milliseconds. */
   deadline: z.number().optional(),
+  /** How long its results can be read after its end, in milliseconds; absent for as long as they are kept. */
+  resultTtl: z.number().optional(),
   /** Set to `fail` for a job that goes to the trash when its owner is lost. */
-  onOwnerLost: z.literal('fail').optional(),
+  onOwnerLost: z.enum(['retry', 'fail']).optional(),
   /** The times between attempts, for people: `1s to 5m, factor 2`. */
   backOff: z.string().optional(),
+  /** The settings of its flow that have replaced options of its post: each with the flow or pattern for which it is set. The options above are those that count. */
+  settings: z.partialRecord(z.enum(REPLACED_OPTIONS), z.string()).optional(),
   after: z.array(z.object({ uuid: z.string(), on: z.enum(['done', 'settled']) })),
   dependents: z.array(z.string()),
   attempts: z.array(attempt),

@@ -24,6 +24,8 @@ export const NEEDS: Readonly<Record<string, Level>> = {
   'board.resume': 'admin',
   'limit.set': 'admin',
   'limit.remove': 'admin',
+  'flow.set': 'admin',
+  'flow.unset': 'admin',
   'schedule.remove': 'admin',
   purge: 'admin',
 }

@@ -20,6 +20,7 @@ export const boardSummary = z.object({
   /** The features of this board. The pages of other features say that they are not supported. */
   supports: z.object({
     limits: z.boolean(),
+    flowSettings: z.boolean(),
     batches: z.boolean(),
     history: z.boolean(),
     logbooks: z.boolean(),

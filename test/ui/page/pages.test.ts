@@ -20,13 +20,24 @@ const PAGES: Readonly<
 > = {
   overview: {
     path: 'overview',
-    has: ['Why jobs wait', 'disk-3', 'What failed most', 'the bucket refused', 'nightly', 'running'],
+    has: [
+      'Why jobs wait',
+      'disk-3',
+      'Flow not enabled',
+      'flow archive* is not enabled',
+      'What failed most',
+      'the bucket refused',
+      'nightly',
+      'running',
+    ],
   },
   jobs: { path: 'jobs', has: ['waits for disk', 'waits for a flow', '<img src=x'] },
   'job-waiting': { path: (world) => `jobs/${world.uuid('waits for disk')}`, has: ['Resource taken', 'disk-3'] },
   'job-running': { path: (world) => `jobs/${world.uuid('running')}`, has: ['60 %', 'resize images', 'image 12 of 20'] },
   'job-failed': { path: (world) => `jobs/${world.uuid('failed')}`, has: ['the bucket refused', 'Restore', 'upload'] },
   'job-ended': { path: (world) => `jobs/${world.uuid('ended')}`, has: ['Done'] },
+  'job-settings': { path: (world) => `jobs/${world.uuid('waits for the api')}`, has: ['setting of quick', '0 of 4'] },
+  'job-not-enabled': { path: (world) => `jobs/${world.uuid('waits for its flow')}`, has: ['Flow not enabled'] },
   'job-hostile': {
     path: (world) => `jobs/${world.uuid(HOSTILE)}`,
     has: ['<img src=x', '‹ESC›', 'No conductor has the flow'],
@@ -34,7 +45,11 @@ const PAGES: Readonly<
   'job-long': { path: (world) => `jobs/${world.uuid(LONG)}`, has: ['xxx'] },
   trash: { path: 'trash', has: ['the bucket refused', 'Restore', 'Purge'] },
   'trash-list': { path: 'trash?view=list', has: ['failed'] },
-  flows: { path: 'flows', has: ['import', 'report', 'quick'] },
+  flows: {
+    path: 'flows',
+    has: ['import', 'report', 'quick', 'archive*', 'not enabled', 'maxAttempts=4 deadline=1h', 'the disk is full'],
+  },
+  'flow-settings': { path: 'flows?name=archive-2', has: ['archive*', 'enabled=false'] },
   flow: { path: 'flows?name=import', has: ['fetch', 'resize images', 'Versions'] },
   schedules: { path: 'schedules', has: ['nightly', 'upstream is down', 'Trigger now'] },
   limits: { path: 'limits', has: ['tenant/*', 'Stopped', 'disk-3'] },

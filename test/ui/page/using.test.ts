@@ -217,6 +217,55 @@ describe.skipIf(!hasBrowser)('on the page', () => {
     await nightly.getByRole('list').getByRole('link').first().waitFor()
   })
 
+  test('settings of a flow are set, refused, changed and removed, and the flow is marked', async () => {
+    const page = await open('flows')
+    const dialog = page.getByRole('dialog')
+    const settings = page.getByRole('row').filter({ hasText: 'rep*' })
+    await page.getByRole('button', { name: 'Set settings of a flow' }).click()
+    await dialog.getByLabel(/^Flow, or pattern/).fill('rep*')
+    await dialog.getByLabel(/^Settings/).fill('maxAttempt=7')
+    await dialog.getByRole('button', { name: 'Set settings of a flow' }).click()
+    await dialog.getByRole('alert').getByText('there is no setting maxAttempt; did you mean maxAttempts?').waitFor()
+    await dialog.getByLabel(/^Settings/).fill('maxAttempts=7  queue=slow jobs\nenabled=false')
+    await dialog.getByLabel(/^Reason/).fill('ticket 4711')
+    await dialog.getByRole('button', { name: 'Set settings of a flow' }).click()
+    await settings.getByText('queue=slow jobs maxAttempts=7 enabled=false').waitFor()
+    await settings.getByText('not enabled').waitFor()
+    await settings.getByText('ticket 4711').waitFor()
+    await settings.getByRole('cell', { name: 'ada', exact: true }).waitFor()
+    // The flow of this pattern is marked in the table of the flows, and its page says by whom.
+    await page.getByRole('rowheader', { name: 'report not enabled' }).getByRole('link').click()
+    await page.getByText('It was disabled by ada for rep*').waitFor()
+    await page.getByRole('button', { name: 'Change the settings of rep*' }).click()
+    await dialog.getByText('Set now: queue=slow jobs maxAttempts=7 enabled=false.').waitFor()
+    await dialog.getByLabel(/^Settings/).fill('enabled=true')
+    await dialog.getByRole('button', { name: 'Set settings of a flow' }).click()
+    await page.getByText('It was disabled by').waitFor({ state: 'detached' })
+    await settings.getByText('queue=slow jobs maxAttempts=7 enabled=true').waitFor()
+    await page.getByRole('button', { name: 'Remove settings of rep*' }).click()
+    await dialog.getByLabel(/^Settings to remove/).fill('queue, enabled')
+    await dialog.getByRole('button', { name: 'Remove' }).click()
+    await settings.getByText('maxAttempts=7', { exact: true }).waitFor()
+    await page.getByRole('button', { name: 'Remove settings of rep*' }).click()
+    await dialog.getByRole('button', { name: 'Remove' }).click()
+    await settings.waitFor({ state: 'detached' })
+    expect((await world.board.flowSettings.list()).map(({ flow }) => flow)).toEqual(['archive*', 'quick'])
+  })
+
+  variant('the number of jobs whose flow is not enabled leads to these jobs', async () => {
+    const page = await open('overview')
+    await page.getByRole('link', { name: /^1 jobs: flow archive-2/ }).click()
+    await row(page, 'waits for its flow').waitFor()
+    expect(await box(page).inputValue()).toBe('state:waiting flow:archive-2')
+  })
+
+  variant('who may only operate sees settings, and is told why they cannot be changed', async () => {
+    world.rights.level = 'operate'
+    const page = await open('flows')
+    const remove = page.getByRole('button', { name: /^Remove settings of quick \(This needs the level admin/ })
+    expect(await remove.getAttribute('aria-disabled')).toBe('true')
+  })
+
   test('a job is posted', async () => {
     const page = await open('jobs?q=flow%3Afresh')
     await page.getByText(/^No (open )?job matches/).waitFor()

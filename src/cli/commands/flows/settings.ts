@@ -1,10 +1,15 @@
 /** The commands `jobboard flows set`, `unset`, `list` and `show`: the settings of flows on the board. */
 import type { Command } from 'commander'
 import { Redactor } from '../../../core/redaction.ts'
-import { flowSettingsView, settingTexts } from '../../../views/index.ts'
+import {
+  flowSettingsView,
+  parseFlowSettings,
+  parseSettingNames,
+  SETTING_NAMES,
+  settingTexts,
+} from '../../../views/index.ts'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../../context.ts'
 import { eachAsJson, type FlagTable, type JsonOptions, type OptionsOf, shared, withFlags } from '../../input/flags.ts'
-import { parseFlowSettings, parseSettingNames, SETTING_NAMES } from '../../input/flow-settings.ts'
 import { definedOnly, redactedKeys, toPerson } from '../../input/shared-options.ts'
 import { openNamedBoard } from '../../opening.ts'
 import { printDrawn, printJson, printLines } from '../../output/output.ts'

@@ -1,6 +1,14 @@
 /** The report of one job for people. */
 import { describeFailure } from '../../../core/failure.ts'
-import { formatDuration, type JobReport, type JobView, type PostingView, type TrashView } from '../../../views/index.ts'
+import {
+  describeJobSettings,
+  formatDuration,
+  type JobReport,
+  type JobView,
+  type PostingView,
+  replacedOptions,
+  type TrashView,
+} from '../../../views/index.ts'
 import { displayWidth } from './columns.ts'
 import { formatState } from './lists.ts'
 import { logbookLines } from './logbook.ts'
@@ -47,7 +55,10 @@ function boardFacts(job: JobView & PostingView & Pick<ReportedJob, 'failedAttemp
     delayedUntil,
     expiresAt,
     waitingFor,
-  } = job
+    onOwnerLost,
+    backOff,
+    settings,
+  } = { ...job, ...replacedOptions(job.settings, job) }
   return [
     ['owner', owner],
     ['because', waitingFor?.text],
@@ -65,11 +76,12 @@ function boardFacts(job: JobView & PostingView & Pick<ReportedJob, 'failedAttemp
     ['expires', expiresAt && `${expiresAt.toISOString()}, if nobody has started it`],
     ['deadline', deadline === undefined ? undefined : formatDuration(deadline)],
     ['results', resultTtl === undefined ? undefined : `for ${formatDuration(resultTtl)} after its end`],
-    ['back-off', job.backOff && formatBackOff(job.backOff)],
+    ['back-off', backOff && formatBackOff(backOff)],
     [
       'runs',
-      `${runs}; ${job.failedAttempts} failed, trashed at ${maxAttempts} failures${job.onOwnerLost ? ', or when its owner is lost' : ''}`,
+      `${runs}; ${job.failedAttempts} failed, trashed at ${maxAttempts} failures${onOwnerLost === 'fail' ? ', or when its owner is lost' : ''}`,
     ],
+    ['settings', settings && describeJobSettings(settings)],
   ]
 }
 

@@ -102,7 +102,8 @@ export function jobsThatWaitFor({ kind, key, flow, queue }: WireWaitingFor, exam
   if (kind === 'limit' && key !== undefined) return href('jobs', { q: `state:waiting ${term('limit', key)}` })
   if (kind === 'resource' && key !== undefined) return href('jobs', { q: `state:waiting ${term('resource', key)}` })
   if (kind === 'job') return href('jobs', { q: 'state:delayed reason:"it waits for *"' })
-  if (kind === 'flow' && flow !== undefined) return href('jobs', { q: `state:waiting ${term('flow', flow)}` })
+  if ((kind === 'flow' || kind === 'disabled') && flow !== undefined)
+    return href('jobs', { q: `state:waiting ${term('flow', flow)}` })
   if (kind === 'queue' && queue !== undefined) return href('jobs', { q: `state:waiting ${term('queue', queue)}` })
   return href('jobs', { id: example })
 }

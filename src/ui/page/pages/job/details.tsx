@@ -1,5 +1,5 @@
 /** The parts of a job's page that are lists and tables. */
-import type { JSX } from 'preact'
+import type { ComponentChildren, JSX } from 'preact'
 import type { WireAttempt, WireJobDetail } from '../../../wire/jobs.ts'
 import { Copy } from '../../parts/action.tsx'
 import { OwnerLink } from '../../parts/job-table.tsx'
@@ -43,7 +43,14 @@ export function JobFacts({ job }: DetailProps): JSX.Element {
           [t.priority, job.priority !== undefined && (texts.priorities[job.priority] ?? job.priority)],
           [t.queue, job.queue],
           [t.runs, job.runs],
-          [t.failedRuns, job.maxAttempts !== undefined && texts.of(String(job.failed ?? 0), String(job.maxAttempts))],
+          [
+            t.failedRuns,
+            job.maxAttempts !== undefined && (
+              <Setting job={job} option="maxAttempts">
+                {texts.of(String(job.failed ?? 0), String(job.maxAttempts))}
+              </Setting>
+            ),
+          ],
           [t.key, key !== undefined && <Name text={key} />],
           [t.keyUntil, job.keyTakenUntil !== undefined && <Time at={job.keyTakenUntil} in />],
           [
@@ -93,12 +100,68 @@ export function JobFacts({ job }: DetailProps): JSX.Element {
             ),
           ],
           [t.delayedUntil, job.delayedUntil !== undefined && <Time at={job.delayedUntil} in />],
-          [t.expires, job.expiresAt !== undefined && <Time at={job.expiresAt} in />],
-          [t.deadline, job.deadline !== undefined && formatDuration(job.deadline, { exact: true })],
-          [t.backOff, job.backOff],
+          [
+            t.expires,
+            job.expiresAt !== undefined && (
+              <Setting job={job} option="expiresAfter">
+                <Time at={job.expiresAt} in />
+              </Setting>
+            ),
+          ],
+          [
+            t.deadline,
+            job.deadline !== undefined && (
+              <Setting job={job} option="deadline">
+                {formatDuration(job.deadline, { exact: true })}
+              </Setting>
+            ),
+          ],
+          [
+            t.backOff,
+            job.backOff !== undefined && (
+              <Setting job={job} option="backOff">
+                {job.backOff}
+              </Setting>
+            ),
+          ],
+          [
+            t.resultTtl,
+            job.resultTtl !== undefined && (
+              <Setting job={job} option="resultTtl">
+                {t.afterEnd(formatDuration(job.resultTtl, { exact: true }))}
+              </Setting>
+            ),
+          ],
+          [
+            t.ownerLost,
+            job.onOwnerLost !== undefined && (
+              <Setting job={job} option="onOwnerLost">
+                {t.ownerLostDoes[job.onOwnerLost]}
+              </Setting>
+            ),
+          ],
         ]}
       />
     </section>
+  )
+}
+
+/** The value of an option, and where it is set if a setting of the flow has replaced it. */
+function Setting({
+  job: { settings = {} },
+  option,
+  children,
+}: DetailProps & { option: keyof NonNullable<WireJobDetail['settings']>; children: ComponentChildren }): JSX.Element {
+  const from = settings[option]
+  return (
+    <>
+      {children}{' '}
+      {from !== undefined && (
+        <Link to={href('flows')} class="quiet">
+          <Name text={t.settingOf(from)} max={80} />
+        </Link>
+      )}
+    </>
   )
 }
 

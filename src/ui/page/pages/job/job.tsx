@@ -24,7 +24,7 @@ const t = texts.job
 export function JobPage(): JSX.Element {
   const uuid = place.value.id ?? ''
   const path = onBoard(`jobs/${encodeURIComponent(uuid)}`)
-  const reading = useReading<WireJobDetail>(path, [uuid])
+  const reading = useReading<WireJobDetail>(path, [uuid, 'flows'])
   useEffect(() => watchJob(uuid), [uuid])
   const { data: job } = reading
   return (

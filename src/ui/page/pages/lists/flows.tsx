@@ -4,7 +4,7 @@ import type { WireFlow } from '../../../wire/board.ts'
 import type { WirePicture } from '../../../wire/picture.ts'
 import { Heading } from '../../parts/heading.tsx'
 import { Link } from '../../parts/link.tsx'
-import { Empty, Loaded } from '../../parts/notices.tsx'
+import { Empty, Loaded, Warning } from '../../parts/notices.tsx'
 import { Picture } from '../../parts/picture.tsx'
 import { type Column, Facts, Table } from '../../parts/table.tsx'
 import { Name, Time } from '../../parts/text.tsx'
@@ -13,11 +13,12 @@ import { useReading } from '../../state/reading.ts'
 import { href, place } from '../../state/router.ts'
 import { onBoard } from '../../state/session.ts'
 import { texts } from '../../texts.ts'
+import { FlowSettings } from './flow-settings.tsx'
 
 const t = texts.flows
 
 export function FlowsPage(): JSX.Element {
-  const reading = useReading<{ readonly flows: readonly WireFlow[] }>(onBoard('flows'), ['conductors', 'jobs'])
+  const reading = useReading<{ readonly flows: readonly WireFlow[] }>(onBoard('flows'), ['conductors', 'jobs', 'flows'])
   const { query } = place.value
   const name = query.get('name')
   return (
@@ -37,6 +38,7 @@ export function FlowsPage(): JSX.Element {
           )
         }
       </Loaded>
+      <FlowSettings flow={name} />
     </>
   )
 }
@@ -45,10 +47,13 @@ const COLUMNS: readonly Column<WireFlow>[] = [
   {
     head: t.name,
     kind: 'main',
-    cell: ({ name, version }) => (
-      <Link to={href('flows', { name, version })} row>
-        <Name text={name} />
-      </Link>
+    cell: ({ name, version, disabled }) => (
+      <>
+        <Link to={href('flows', { name, version })} row>
+          <Name text={name} />
+        </Link>{' '}
+        {disabled !== undefined && <span class="tag">{t.notEnabled}</span>}
+      </>
     ),
   },
   { head: t.version, cell: ({ version }) => <Name text={version} max={40} /> },
@@ -102,6 +107,7 @@ function Flow({
   if (flow === undefined) return <Empty>{t.unknown}</Empty>
   return (
     <>
+      {flow.disabled !== undefined && <Disabled {...flow.disabled} />}
       <Facts
         facts={[
           [
@@ -163,5 +169,18 @@ function Flow({
         </>
       )}
     </>
+  )
+}
+
+function Disabled({ flow, by, since, reason }: NonNullable<WireFlow['disabled']>): JSX.Element {
+  return (
+    <Warning>
+      {t.disabled} <Name text={by} max={80} /> {t.disabledFor} <Name text={flow} max={80} />, <Time at={since} />
+      {reason !== undefined && (
+        <>
+          : <Name text={reason} max={400} />
+        </>
+      )}
+    </Warning>
   )
 }

@@ -1,8 +1,8 @@
-/** Parses settings of flows from words of the command line: `maxAttempts=7`, `backOff.first=10s`, `enabled=false`. */
-import type { FlowSettingValues } from '../../board/index.ts'
-import { InvalidArgument } from '../../core/errors.ts'
-import { shortenText, suggestion } from '../../core/texts.ts'
-import { parseDuration } from './shared-options.ts'
+/** Parses settings of flows from words that people type: `maxAttempts=7`, `backOff.first=10s`, `enabled=false`. */
+import type { FlowSettingValues } from '../board/index.ts'
+import { InvalidArgument } from '../core/errors.ts'
+import { shortenText, suggestion } from '../core/texts.ts'
+import { type Duration, toMilliseconds } from '../core/time.ts'
 
 /** The kind of each setting. Words and their limits are checked where settings are set. */
 const KINDS: Readonly<Record<string, 'text' | 'number' | 'duration' | 'flag'>> = {
@@ -63,7 +63,7 @@ function parseValue(key: string, text: string): unknown {
       if (!/^\d+(\.\d+)?$/.test(text)) throw new InvalidArgument(`${key} must be a number, got '${shortenText(text)}'`)
       return Number(text)
     case 'duration':
-      return key === 'keepLogbooks' && text === 'forever' ? text : parseDuration(text, key)
+      return key === 'keepLogbooks' && text === 'forever' ? text : toDuration(text, key)
     case 'flag':
       if (text !== 'true' && text !== 'false')
         throw new InvalidArgument(`${key} must be true or false, got '${shortenText(text)}'`)
@@ -71,6 +71,11 @@ function parseValue(key: string, text: string): unknown {
     default:
       throw unknownError(key)
   }
+}
+
+/** A number without a unit is milliseconds. */
+function toDuration(text: string, what: string): Duration {
+  return /^\d+$/.test(text) ? Number(text) : toMilliseconds(text, what)
 }
 
 function unknownError(key: string): InvalidArgument {
