@@ -1,4 +1,4 @@
-/** What a conductor declares on a board: its limits, settings of flows, and schedules. Logs what has become of limits and settings. */
+/** Declares the limits and the settings of flows of a conductor on a board, and logs the results; `scheduling.ts` declares its schedules. */
 import type { DeclaredFlowSettings, DeclaredLimits, DeclaredSchedules, JobBoard } from '../board/index.ts'
 import { boardInternals, type DeclarationReport } from '../board/internal.ts'
 import type { Logger } from '../core/log.ts'

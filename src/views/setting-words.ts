@@ -31,11 +31,14 @@ export const SETTING_NAMES: readonly string[] = Object.keys(KINDS)
 /** Parses `key=value` words. @throws InvalidArgument */
 export function parseFlowSettings(words: readonly string[]): FlowSettingValues {
   const settings: Record<string, unknown> = {}
+  const given = new Set<string>()
   for (const word of words) {
     const [, key = '', text = ''] = /^([^=]*)=(.*)$/s.exec(word) ?? []
     if (key === '' || text === '')
       throw new InvalidArgument(`a setting must be key=value, such as maxAttempts=7, got '${shortenText(word)}'`)
     const value = parseValue(key, text)
+    if (given.has(key)) throw new InvalidArgument(`setting ${key} is given twice: give it once`)
+    given.add(key)
     const [name = '', part] = key.split('.', 2)
     if (part === undefined) settings[name] = value
     else settings[name] = { ...Object(settings[name]), [part]: value }
@@ -79,5 +82,6 @@ function toDuration(text: string, what: string): Duration {
 }
 
 function unknownError(key: string): InvalidArgument {
+  if (key === 'backOff') return new InvalidArgument('backOff is set by its parts, such as backOff.first=10s')
   return new InvalidArgument(`there is no setting ${shortenText(key)}${suggestion(key, SETTING_NAMES)}`)
 }

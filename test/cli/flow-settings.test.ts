@@ -61,10 +61,14 @@ describe('the commands', () => {
     expect(shown).toMatch(/^queue +mine +report \(force\)$/m)
     expect(shown).toMatch(/^backOff\.first +10s +report\*$/m)
     expect((await flows('show', 'other')).stdout).toContain('nothing is set for flow other')
-    expect((await flows('unset', 'report*', 'queue', 'backOff')).stdout).toBe(
+    expect((await flows('unset', 'report*', 'queue', 'priority', 'backOff')).stdout).toBe(
       'settings of flow report* removed: queue, backOff\n',
     )
-    expect((await flows('unset', 'report')).stdout).toBe('settings of flow report removed: all\n')
+    expect((await flows('unset', 'report')).stdout).toBe('settings of flow report removed: queue, enabled, force\n')
+    expect(await flows('unset', 'report')).toMatchObject({
+      exitCode: 1,
+      stderr: 'jobboard: settings of flow report: nothing is set\n',
+    })
     expect(await settings()).toEqual({ 'report*': { maxAttempts: 7, deadline: 5_400_000, keepLogbooks: 'forever' } })
   })
 
@@ -80,6 +84,13 @@ describe('the commands', () => {
     [['set', 'a*b', 'deadline=1h'], 'settings of flow a*b: a pattern has one *, at its end, such as report*'],
     [['set', 'report', 'queue=a*'], 'settings of flow report: '],
     [['unset', 'report', 'queu'], 'there is no setting queu; did you mean queue?'],
+    [['set', 'report', 'queue=a', 'queue=b'], 'setting queue is given twice: give it once'],
+    [['set', 'report', 'backOff=1'], 'backOff is set by its parts, such as backOff.first=10s'],
+    [['set', 'report', 'force=true'], 'settings of flow report: give at least one besides force'],
+    [
+      ['set', 'report', 'delay=2h', 'expiresAfter=1h'],
+      'settings of flow report: expiresAfter must be longer than delay',
+    ],
     [
       ['unset', 'report', 'backOff.max'],
       'backOff.max cannot be removed alone: unset backOff, and set the parts that should stay',

@@ -104,7 +104,18 @@ test('every command there is has its place there', async () => {
   }
   const found: string[] = []
   for (const name of await commandsOf('')) {
-    const below = ['schedule', 'limits', 'batch', 'trash', 'logbook', 'board', 'sqlite', 'config', 'ui', 'flows'].includes(name)
+    const below = [
+      'schedule',
+      'limits',
+      'batch',
+      'trash',
+      'logbook',
+      'board',
+      'sqlite',
+      'config',
+      'ui',
+      'flows',
+    ].includes(name)
       ? await commandsOf(name)
       : []
     // `ui` and `flows` are commands themselves, too.

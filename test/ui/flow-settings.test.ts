@@ -64,7 +64,7 @@ test('settings are set and removed, with the person and the reason, and are list
   expect(await change({ action: 'unset', flow: 'report*', keys: ['queue', 'backOff'] })).toBe('done')
   expect(await board.flowSettings.list()).toMatchObject([
     { flow: 'import' },
-    { flow: 'report*', settings: { maxAttempts: 7, deadline: 3_600_000 }, reason: 'slow disks' },
+    { flow: 'report*', settings: { maxAttempts: 7, deadline: 3_600_000 } },
   ])
   expect(await change({ action: 'unset', flow: 'report*', reason: 'new disks' })).toBe('done')
   expect((await listed()).map(({ flow }) => flow)).toEqual(['import'])
@@ -122,7 +122,7 @@ test('a flow that is not enabled is marked, and the jobs that wait for it are gr
     }),
   )
   expect(waitingFor.map(({ reason }) => reason.kind).filter((kind) => kind === 'disabled')).toHaveLength(1)
-  expect(warnings).toContainEqual({ text: 'flow report* is not enabled: its jobs wait', page: 'flows' })
+  expect(warnings).toContainEqual({ text: 'flow report* is disabled: its jobs wait', page: 'flows' })
 })
 
 test('a job has the options that count, and where those are set that its post does not decide', async () => {

@@ -179,8 +179,8 @@ function assembleFlowSettings({ backend, who, records, limitBook, postSettings }
     },
     now: () => backend.clock.now(),
     readClock: () => backend.clock.read(),
-    async changed() {
-      postSettings.forget()
+    async refresh() {
+      postSettings.expire()
       // The change is made. Without an answer, the watch of the limits takes it in later.
       if (limitBook.revision !== undefined) await limitBook.refresh().catch(() => undefined)
     },

@@ -58,7 +58,7 @@ export type WaitingFor = { readonly text: string } /** `queue`: the queue that i
       readonly job?: Job
     }
   | { readonly kind: 'flow'; readonly flow: string }
-  /** The flow is not enabled, by the settings of `stopped.key`: a flow or a pattern. */
+  /** The flow is disabled by the settings of `stopped.key`: a flow or a pattern. */
   | { readonly kind: 'disabled'; readonly flow: string; readonly stopped: StoppedLimit }
   /** There are conductors, and none of them serves the queue of the job. */
   | { readonly kind: 'queue'; readonly queue: string }

@@ -15,7 +15,7 @@ export class CompiledRules implements LimitRules {
   readonly #flows: FlowRules
   readonly #cached = new Map<string, LimitRule | undefined>()
 
-  /** @param flows the settings of flows, which hold the keys of the flows that are not enabled */
+  /** @param flows the settings of flows, which hold the keys of disabled flows */
   constructor(
     limits: readonly ReadRecord<LimitRecord>[] = [],
     holds: readonly ReadRecord<HoldRecord>[] = [],
@@ -27,7 +27,7 @@ export class CompiledRules implements LimitRules {
   }
 
   get isEmpty(): boolean {
-    return this.#limits.size + this.#holds.size === 0 && !this.#flows.disablesAny
+    return this.#limits.size + this.#holds.size === 0 && !this.#flows.stopsAny
   }
 
   get isFair(): boolean {

@@ -1,15 +1,18 @@
 /**
  * Declares records of a program when it starts, such as limits. Records that were set at run time stay until their declaration changes.
  *
- * | the record on the board | the declaration | outcome |
- * |---|---|---|
- * | none | | `put` |
- * | set at run time, other settings | | `edited`: stays, and gets the mark of the declaration |
- * | of another owner | | `foreign`: stays |
- * | of a newer version | | `newer`: stays |
- * | of this owner | other settings than before | `put` |
- * | of this owner, changed at run time since | the same settings as before | `edited`: stays |
- * | of this owner | no longer there, with `prune` | `pruned`; `kept` if it is of a newer version |
+ * | the record on the board | outcome |
+ * |---|---|
+ * | none | `put` |
+ * | cannot be read here, because a newer release has written it | `newer`: stays |
+ * | not declared so far, the same content | `put`: gets the mark of the declaration |
+ * | not declared so far, other content | `edited`: stays, and gets the mark |
+ * | declared by another owner, unless that has no name | `foreign`: stays |
+ * | declared by a newer version | `newer`: stays |
+ * | its declaration differs from this one | `put`, also if it was changed at run time since |
+ * | its declaration is the same, and it was changed at run time since | `edited`: stays |
+ * | its declaration is the same, and so is its content | unchanged; `put` if the version or the owner is new |
+ * | declared by this owner, and not any more, with `prune` | `pruned`, also if it was changed at run time since; `kept` if a newer version has declared it |
  */
 import { IncompatibleVersion, InvalidArgument } from '../../core/errors.ts'
 import { assertOptions } from '../../core/options.ts'
@@ -17,7 +20,7 @@ import { MAX_NAME_BYTES, nameFault } from '../../core/texts.ts'
 import { changeRecord } from './change-record.ts'
 import type { ReadRecord, RecordStore } from './record-store.ts'
 
-/** The mark of a declaration in a record. The digest is of the declared settings: those of the record differ after a change at run time. */
+/** The mark of a declaration in a record. The digest is of the declared content, from which the record differs after a change at run time. */
 export interface DeclarationMark {
   readonly owner: string
   readonly version: number
@@ -34,7 +37,7 @@ export interface DeclarableRecord {
 /** What a program declares, by name. */
 export interface DeclarationOptions<V> {
   readonly declare: Readonly<Record<string, V>>
-  /** The name of the program: with `prune`, it removes only what it has declared itself. */
+  /** The name under which the program declares: with `prune`, it removes only what was declared under this name. */
   readonly owner?: string
   /** Whether to remove what this owner has declared and declares no longer; false by default. */
   readonly prune?: boolean
@@ -96,7 +99,7 @@ export interface Declaration<T extends DeclarableRecord> {
   readonly owner: string
   readonly prune: boolean
   readonly store: RecordStore<T>
-  /** Returns a digest of the settings of a record, without who has set it. */
+  /** Returns a digest of the content of a record, without who has set it. */
   readonly digestOf: (value: T) => string
   /** Called after a record was put or removed. */
   readonly onChanged?: (id: string) => Promise<void>

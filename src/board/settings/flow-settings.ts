@@ -20,8 +20,10 @@ import { type AppliedSetting, FlowRules } from './rules.ts'
 import {
   assertFlowPattern,
   assertSettingKeys,
+  assertStorable,
   type FlowSettingKey,
   type FlowSettingValues,
+  SETTING_KEYS,
   type StoredSettings,
   toStoredSettings,
 } from './settings.ts'
@@ -32,7 +34,7 @@ export interface FlowSettingsView {
   readonly flow: string
   /** The settings; times are in milliseconds. Absent if they cannot be read here. */
   readonly settings?: StoredSettings
-  /** Who has set them, when, and why. */
+  /** Who has changed the record last, when, and why. */
   readonly by?: string
   readonly since?: Date
   readonly reason?: string
@@ -46,7 +48,7 @@ export interface FlowSettingsView {
 export interface ChangeSettingsOptions {
   /** The person or program that asks for it; the name of this process by default. */
   readonly by?: string | undefined
-  /** The reason, for people; the former one stays if none is given. */
+  /** The reason of this change, for people. */
   readonly reason?: string | undefined
 }
 
@@ -66,14 +68,14 @@ export interface FlowSettingsHost {
   /** The URI without a password, for messages. */
   readonly uri: string
   readonly who: string
-  /** Whether other programs claim jobs of the board; known once it is open. */
+  /** Whether programs of TaskFlow claim jobs of the board, too; known once it is open. */
   readonly shared: boolean
   readonly records: BoardRecords
   now(): number
   /** Resolves when {@link now} is the servers' time. @throws NotConnected */
   readClock(): Promise<void>
-  /** Takes in that this process has changed settings: its next post has them. */
-  changed(): Promise<void>
+  /** Called after a change: the next post and the next claim of this process have it. */
+  refresh(): Promise<void>
 }
 
 const MAX_TEXT = 1_000
@@ -112,53 +114,75 @@ export class FlowSettings {
     this.#assertSupported()
     const { applied, unreadable } = new FlowRules(await this.#store.list()).ruleOf(flow)
     if (unreadable) throw unreadable
-    return Object.fromEntries(applied)
+    const inOrder = SETTING_KEYS.flatMap((key) => {
+      const setting = key === 'force' ? undefined : applied.get(key)
+      return setting ? [[key, setting] as const] : []
+    })
+    return Object.fromEntries(inOrder)
   }
 
   /**
-   * Sets some settings of a flow, or of all flows with a prefix: `'report*'`, `'*'`. The others stay. For each key, a flow has the value of its own
-   * record, else that of the longest pattern. A caller of `post` replaces them, unless `force` is set. They replace what the flow's code says.
+   * Sets some settings of a flow, or of all flows with a prefix: `'report*'`, `'*'`. The others stay, and so do other parts of `backOff`. For each
+   * setting, a flow has the value of its own record, else that of the longest pattern. Options of `post` override it, unless the record has `force`.
+   * It overrides the flow's code.
    *
-   * Conductors know a change with their next claim; processes that only post know it after at most 30 s. If conductors declare settings of the
-   * same flow or pattern, these stay until their declaration changes.
+   * Conductors use a change from their next claim, processes that only post after at most 30 s. If conductors declare settings of the same flow or
+   * pattern, what is set here stays until their declaration changes.
    *
-   * @throws InvalidArgument; UnsupportedCapability, NotConnected, OutcomeUnknown
+   * @throws InvalidArgument; UnsupportedCapability, NotConnected, OutcomeUnknown; the error of a record that cannot be read here: nothing was changed
    * @example await board.flowSettings.set('report*', { maxAttempts: 7, queue: 'bulk' }, { reason: 'they are slow on Mondays' })
    */
   async set(pattern: string, values: FlowSettingValues, options: ChangeSettingsOptions = {}): Promise<void> {
     assertFlowPattern(pattern)
     assertChange(options, 'flowSettings.set')
-    const added = toStoredSettings(pattern, values)
-    if (Object.keys(added).length === 0)
-      throw new InvalidArgument(`settings of flow ${pattern}: give at least one, as in { maxAttempts: 7 }`)
-    await this.#change(pattern, options, (settings) => {
-      const { force: _, ...others } = settings
-      return values.force === false ? { ...others, ...added } : { ...settings, ...added }
+    const { force, ...added } = toStoredSettings(pattern, values)
+    await this.#change(pattern, options, (former) => {
+      const { force: before, backOff, ...others } = former?.settings ?? {}
+      const parts = { ...backOff, ...added.backOff }
+      const settings = { ...others, ...added, ...(backOff || added.backOff ? { backOff: parts } : {}) }
+      const isForced = force ?? (values.force === false ? undefined : before)
+      assertStorable(pattern, settings)
+      return { ...settings, ...defined({ force: isForced }) }
     })
   }
 
   /**
    * Removes settings of a flow or pattern: those with these keys, or all.
    *
-   * @throws NotFound if none of them is set; InvalidArgument, UnsupportedCapability, NotConnected, OutcomeUnknown
+   * @returns the removed ones
+   * @throws NotFound if none of them is set; InvalidArgument, UnsupportedCapability, NotConnected, OutcomeUnknown; with `keys`, the error of a record
+   *   that cannot be read here
    * @example await board.flowSettings.unset('report*', { keys: ['queue'] })
    */
   async unset(
     pattern: string,
     { keys, ...options }: ChangeSettingsOptions & { readonly keys?: readonly (keyof FlowSettingValues)[] } = {},
-  ): Promise<void> {
+  ): Promise<readonly (keyof FlowSettingValues)[]> {
     assertFlowPattern(pattern)
     assertChange(options, 'flowSettings.unset')
-    if (keys !== undefined) assertSettingKeys(keys, 'flowSettings.unset')
-    let removed = 0
-    await this.#change(pattern, options, (settings, found) => {
-      const left = Object.entries(settings).filter(([key]) => keys && !keys.some((each) => each === key))
-      removed = found && !keys ? 1 : Object.keys(settings).length - left.length
-      return Object.fromEntries(left)
+    if (keys === undefined) return this.#remove(pattern)
+    assertSettingKeys(keys)
+    let removed: readonly (keyof FlowSettingValues)[] = []
+    await this.#change(pattern, options, (former) => {
+      const settings: StoredSettings = former?.settings ?? {}
+      removed = keys.filter((key) => settings[key] !== undefined)
+      return Object.fromEntries(Object.entries(settings).filter(([name]) => !keys.some((key) => key === name)))
     })
-    if (removed > 0) return
-    const what = keys ? keys.join(' and ') : 'nothing'
-    throw new NotFound(`settings of flow ${pattern}: ${what} ${keys ? 'is not set' : 'is set'}`)
+    if (removed.length > 0) return removed
+    throw new NotFound(`settings of flow ${pattern}: ${keys.join(', ')} ${keys.length === 1 ? 'is' : 'are'} not set`)
+  }
+
+  /** Removes a record, also one that cannot be read here. Returns the settings that it had. @throws NotFound */
+  async #remove(pattern: string): Promise<readonly (keyof FlowSettingValues)[]> {
+    await this.#prepare()
+    let settings: StoredSettings = {}
+    const wasThere = await changeRecord(this.#store, pattern, (found) => {
+      settings = found && !('error' in found) ? found.value.settings : {}
+      return undefined
+    })
+    await this.#host.refresh()
+    if (!wasThere) throw new NotFound(`settings of flow ${pattern}: nothing is set`)
+    return SETTING_KEYS.filter((key) => settings[key] !== undefined)
   }
 
   /** @internal Sets what a conductor declares when it starts. @throws InvalidArgument: then nothing is set */
@@ -168,25 +192,32 @@ export class FlowSettings {
     const by = { by: this.#host.who, at: this.#host.now() }
     const wanted = settings.map((each) => ({ ...each, value: { ...each.value, ...by } }))
     const report = await writeDeclared(wanted, { owner, prune, store: this.#store, digestOf })
-    await this.#host.changed()
+    await this.#host.refresh()
     return report
   }
 
+  /** Changes a record; removes it if nothing but `force` is left. @throws the error of a record that cannot be read here */
   async #change(
     pattern: string,
     { by = this.#host.who, reason }: ChangeSettingsOptions,
-    change: (settings: StoredSettings, found: boolean) => StoredSettings,
+    change: (former: FlowSettingsRecord | undefined) => StoredSettings,
   ): Promise<void> {
     await this.#prepare()
-    const at = this.#host.now()
+    const origin = { by, at: this.#host.now(), ...defined({ reason }) }
     await changeRecord(this.#store, pattern, (found) => {
-      const former = found && !('error' in found) ? found.value : undefined
-      const settings = change(former?.settings ?? {}, found !== undefined)
-      const isEmpty = Object.keys(settings).every((key) => key === 'force')
-      if (isEmpty) return found ? undefined : 'keep'
-      return { settings, by, at, ...defined({ reason: reason ?? former?.reason }), ...toDeclaredMark(found) }
+      if (found && 'error' in found) throw found.error
+      const former = found?.value
+      const settings = change(former)
+      if (Object.keys(settings).every((key) => key === 'force')) return found ? undefined : 'keep'
+      const isSwitched = settings.enabled !== former?.settings.enabled
+      const switched = isSwitched || !former ? origin : (former.switched ?? originOf(former))
+      return {
+        ...{ settings, ...origin },
+        ...defined({ switched: settings.enabled === undefined ? undefined : switched }),
+        ...toDeclaredMark(found),
+      }
     })
-    await this.#host.changed()
+    await this.#host.refresh()
   }
 
   async #prepare(): Promise<void> {
@@ -196,9 +227,12 @@ export class FlowSettings {
 
   #assertSupported(): void {
     if (!this.#host.shared) return
-    throw new UnsupportedCapability(`board ${this.#host.uri} has no settings of flows: other programs claim its jobs`, {
-      capability: 'flow settings',
-    })
+    throw new UnsupportedCapability(
+      `board ${this.#host.uri} has no settings of flows, because it is shared with TaskFlow: use options of posts`,
+      {
+        capability: 'flow settings',
+      },
+    )
   }
 }
 
@@ -211,6 +245,7 @@ function toWanted(
     assertFlowPattern(id)
     assertChange(defined({ reason }), `settings of flow ${id}`)
     const settings = toStoredSettings(id, values)
+    assertStorable(id, settings)
     const value = { settings, ...defined({ reason }) }
     return { id, version: toDeclaredVersion(version, `settings of flow ${id}`), value }
   })
@@ -241,4 +276,8 @@ function assertChange(options: ChangeSettingsOptions, what: string): void {
       (typeof text !== 'string' || text === '' || text.length > MAX_TEXT || !text.isWellFormed())
     )
       throw new InvalidArgument(`${what}: ${name} must be a text of 1 to ${MAX_TEXT} characters`)
+}
+
+function originOf({ by, at, reason }: FlowSettingsRecord): NonNullable<FlowSettingsRecord['switched']> {
+  return { by, at, ...defined({ reason }) }
 }

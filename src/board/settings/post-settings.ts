@@ -1,12 +1,13 @@
 /**
  * The settings of flows as this process knows them when it posts.
  *
- * | this process | knows a change |
+ * | this process | uses a change |
  * |---|---|
- * | views the board, as all do that claim | at once: the limit book watches the records |
- * | only posts | with the next post after 20 s, at the latest with a post that begins after 30 s |
+ * | views the board, as all do that claim | when it is notified: the limit book watches the records |
+ * | only posts | after at most 30 s |
  *
- * A process that only posts sends one small request in this time: it reads the revision of the limits, and the records only if it has changed.
+ * A post that begins 20 s after the last read starts another one, and does not wait for it. A post that begins after 30 s waits. A read is one small
+ * request for the revision of the limits; the records are read only if it has changed.
  */
 import { AccessDenied } from '../../core/errors.ts'
 import { monotonic } from '../../core/time.ts'
@@ -60,8 +61,8 @@ export class PostSettings {
     return undefined
   }
 
-  /** Reads the settings again with the next post: this process has changed them. */
-  forget(): void {
+  /** Makes the next post read the settings: this process has changed them. */
+  expire(): void {
     this.#readAt = Number.NEGATIVE_INFINITY
   }
 
@@ -78,7 +79,7 @@ export class PostSettings {
         this.#revision = revision
       }
     } catch (error) {
-      // A user who may only post posts without settings.
+      // A user without the right to read posts with what was known before: at first, without settings.
       if (!(error instanceof AccessDenied)) throw error
     }
     this.#readAt = begunAt

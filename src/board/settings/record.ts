@@ -22,12 +22,20 @@ import type { StoredSettings } from './settings.ts'
 /** The settings of a flow, or of all flows with the prefix of a pattern. */
 export interface FlowSettingsRecord {
   readonly settings: StoredSettings
-  /** The owner name of the board that has set them, and when, in milliseconds since 1970. */
+  /** Who has changed them last, a person or a program, and when, in milliseconds since 1970. */
   readonly by: string
   readonly at: number
   readonly reason?: string
+  /** Who has changed `enabled` last, when and why; absent where that was the declaration of the record, or `enabled` is absent. */
+  readonly switched?: ChangeOrigin
   /** The mark of a declaration; absent if no program declares these settings. */
   readonly declared?: DeclarationMark
+}
+
+interface ChangeOrigin {
+  readonly by: string
+  readonly at: number
+  readonly reason?: string
 }
 
 /** The maximum size of a record: every process that posts or claims keeps all of them in memory. */
@@ -57,5 +65,6 @@ const RECORD = fieldsOf<FlowSettingsRecord>({
     ...{ enabled: optional(flag), force: optional(exactly(true)) },
   }),
   ...{ by: text, at: time, reason: optional(text) },
+  switched: optional(fieldsOf<ChangeOrigin>({ by: text, at: time, reason: optional(text) })),
   declared: optional(fieldsOf({ owner: text, version: count, digest: text })),
 })

@@ -2,6 +2,7 @@
 import { PatternMap } from '../../core/collections/pattern-map.ts'
 import { InvalidPosting } from '../../core/errors.ts'
 import { defined } from '../../core/options.ts'
+import { formatDuration } from '../../core/time.ts'
 import { HOLD_FLOW } from '../model/expiry.ts'
 import type { LimitOrigin } from '../model/limits.ts'
 import type { Posting, PostOptions } from '../model/posting.ts'
@@ -55,8 +56,8 @@ export class FlowRules {
     return this.#records.size === 0
   }
 
-  /** Whether any flow is disabled. */
-  get disablesAny(): boolean {
+  /** Whether jobs of any flow are stopped: it is disabled, or it has a record that cannot be read here. */
+  get stopsAny(): boolean {
     return this.#records.some((record) => 'error' in record || record.value.settings.enabled === false)
   }
 
@@ -68,7 +69,7 @@ export class FlowRules {
     })
   }
 
-  /** Returns what applies to a flow. Holds of resources have no settings: they are the caller's own. */
+  /** Returns what applies to a flow; nothing to a job without one. A hold of a resource belongs to its caller, so nothing applies to it. */
   ruleOf(flow: string | undefined): FlowRule {
     if (flow === undefined || flow === HOLD_FLOW || this.isEmpty) return NO_RULE
     const known = this.#cached.get(flow)
@@ -79,7 +80,7 @@ export class FlowRules {
     return rule
   }
 
-  /** Returns the value of a setting that no caller gives. */
+  /** Returns the value of a setting that is no option of a post. */
   valueOf<K extends 'keepResults' | 'keepLogbooks' | 'removeTrashAfter'>(
     flow: string | undefined,
     key: K,
@@ -98,15 +99,15 @@ export class FlowRules {
     const changes = this.#changes(template.details.flow, { keys: POSTED_KEYS, explicit: given })
     if (!changes) return template
     const { delay, expiresAfter, ...others } = changes
-    // A poster that claims its own job says by its life for how long the job is needed.
+    // The poster claims the job itself: it waits no delay, and the job expires when the poster has died.
     const times = template.reserved ? {} : defined({ delay, expiresAfter })
     const posted = withChanges(template, { ...others, ...times })
     // In a posting, an absent queue stands for the default one.
     if (posted.queue === DEFAULT_QUEUE) delete posted.queue
     if (posted.delay !== undefined && posted.expiresAfter !== undefined && posted.delay >= posted.expiresAfter)
       throw new InvalidPosting(
-        `settings of flow ${template.details.flow}: the job would expire before it could be claimed: its delay is ${posted.delay} ms, ` +
-          `and it expires after ${posted.expiresAfter} ms`,
+        `flow ${template.details.flow}: the job would expire before it could be claimed: its delay is ${formatDuration(posted.delay)}, and it expires after ` +
+          `${formatDuration(posted.expiresAfter)}; one of the two is a setting of the flow, which jobboard flows show lists`,
       )
     return posted
   }
@@ -122,7 +123,7 @@ export class FlowRules {
     return new Map(this.#replacing(details.flow, { keys: CLAIM_KEYS, explicit }))
   }
 
-  /** Returns the settings of these keys that replace what callers have given, or not given; undefined if there are none. */
+  /** Returns the settings of these keys that apply: those with `force`, and those whose options the caller has not given; undefined if there are none. */
   #changes(flow: string | undefined, asked: ReplacedOptions<ExplicitKey>): StoredSettings | undefined {
     const changed = this.#replacing(flow, asked).map(([key, { value }]) => [key, value] as const)
     return changed.length === 0 ? undefined : Object.fromEntries(changed)
@@ -191,9 +192,12 @@ function toRule(records: readonly ReadRecord<FlowSettingsRecord>[]): FlowRule {
     for (const [key, setting] of Object.entries(settings) as [FlowSettingKey, AppliedSetting['value']][]) {
       if (applied.has(key)) continue
       applied.set(key, { value: setting, from: id, force })
-      if (key === 'enabled' && setting === false)
-        disabled = { id, by: value.by, at: value.at, ...defined({ reason: value.reason }) }
+      if (key === 'enabled' && setting === false) disabled = toOrigin(id, value.switched ?? value)
     }
   }
   return { applied, disabled, unreadable: undefined }
+}
+
+function toOrigin(id: string, { by, at, reason }: NonNullable<FlowSettingsRecord['switched']>): LimitOrigin {
+  return { id, by, at, ...defined({ reason }) }
 }

@@ -1,17 +1,20 @@
 /**
  * The settings of flows as programs and people give them, and their checks.
  *
- * | keys | take effect |
+ * | settings | decided |
  * |---|---|
- * | `priority`, `queue`, `delay` | when a job is posted |
- * | `expiresAfter`, `onOwnerLost` | when a job is posted, and when it is claimed |
- * | `maxAttempts`, `backOff`, `deadline` | when a job is claimed or settled, also for jobs that were posted before |
- * | `resultTtl`, `keepResults`, `keepLogbooks`, `removeTrashAfter` | when a job is run, has ended, or is in the trash |
- * | `enabled` | at each claim: jobs of a flow that is not enabled are posted, and wait |
+ * | `priority`, `queue`, `delay` | at the post |
+ * | `expiresAfter`, `onOwnerLost` | at the post, and at a claim |
+ * | `maxAttempts`, `backOff` | when a run has failed, and at a claim |
+ * | `deadline`, `keepLogbooks` | when a run starts |
+ * | `resultTtl` | when a run starts, and when the job is done |
+ * | `keepResults` | when the job is done |
+ * | `removeTrashAfter` | while a job is in the trash |
+ * | `enabled` | at each claim |
  */
 import { InvalidArgument, JobboardError } from '../../core/errors.ts'
 import { assertOptions, type KnownOptions } from '../../core/options.ts'
-import { ILL_FORMED, shortenText } from '../../core/texts.ts'
+import { ILL_FORMED, shortenText, suggestion } from '../../core/texts.ts'
 import { type Duration, toMilliseconds } from '../../core/time.ts'
 import type { StoredBackOff } from '../model/back-off.ts'
 import type { Priority } from '../model/claim-order.ts'
@@ -71,10 +74,10 @@ const KNOWN: KnownOptions<FlowSettingValues> = {
   ...{ enabled: true, force: true },
 }
 
-/** The names of all settings, in the order in which they are shown. */
+/** The names of all settings, in the order in which they are listed. */
 export const SETTING_KEYS = Object.keys(KNOWN) as readonly (keyof FlowSettingValues)[]
 
-/** Checks settings, and returns them as a record has them. @throws InvalidArgument */
+/** Converts settings to the form of a record. @throws InvalidArgument */
 export function toStoredSettings(pattern: string, values: FlowSettingValues): StoredSettings {
   const what = `settings of flow ${pattern}`
   assertOptions(values, KNOWN, what)
@@ -99,7 +102,7 @@ export function toStoredSettings(pattern: string, values: FlowSettingValues): St
   }
 }
 
-/** Checks the settings that are options of a post, by making a posting with them. */
+/** Converts settings that are options of a post, too: the posting that is made of them checks them. */
 function toPostSettings(post: PostOptions, what: string): StoredSettings {
   try {
     const posting = makePosting({ ...post, ...{ name: 'settings', details: {} } })
@@ -125,10 +128,24 @@ export function assertFlowPattern(pattern: unknown): asserts pattern is string {
     throw new InvalidArgument(`${what}: a pattern has one *, at its end, such as report*`)
 }
 
+/** Checks the settings of one record together. @throws InvalidArgument */
+export function assertStorable(pattern: string, { force: _, ...settings }: StoredSettings): void {
+  const what = `settings of flow ${pattern}`
+  if (Object.keys(settings).length === 0)
+    throw new InvalidArgument(`${what}: give at least one besides force, as in { maxAttempts: 7 }`)
+  const { delay, expiresAfter } = settings
+  if (delay !== undefined && expiresAfter !== undefined && delay >= expiresAfter)
+    throw new InvalidArgument(
+      `${what}: expiresAfter must be longer than delay: the jobs would expire before they could be claimed`,
+    )
+}
+
 /** Checks the names of settings to remove. @throws InvalidArgument */
-export function assertSettingKeys(keys: unknown, what: string): asserts keys is readonly (keyof FlowSettingValues)[] {
-  const isList = Array.isArray(keys) && keys.length > 0
-  if (!isList) throw new InvalidArgument(`${what}: keys must be a list of settings, such as ['maxAttempts']`)
-  const asked = Object.fromEntries(keys.map((key) => [String(key), true]))
-  assertOptions(asked, KNOWN, what)
+export function assertSettingKeys(keys: unknown): asserts keys is readonly (keyof FlowSettingValues)[] {
+  if (!Array.isArray(keys) || keys.length === 0)
+    throw new InvalidArgument("flowSettings.unset: keys must be a list of settings, such as ['maxAttempts']")
+  const unknown = keys.find((key) => !SETTING_KEYS.some((known) => known === key))
+  if (unknown === undefined) return
+  const name = shortenText(String(unknown))
+  throw new InvalidArgument(`flowSettings.unset: there is no setting ${name}${suggestion(name, SETTING_KEYS)}`)
 }

@@ -1,4 +1,4 @@
-/** The doctor's checks of the settings of flows: flows that are not enabled, settings that this release cannot read, and names that no flow has. */
+/** The doctor's checks of the settings of flows: disabled flows, settings that this release cannot read, and names that no flow has. */
 import type { FlowSettingsView, JobBoard } from '../../board/index.ts'
 import { PatternMap } from '../../core/collections/pattern-map.ts'
 import { shellWord } from '../output/render/text.ts'

@@ -10,7 +10,7 @@ import { declaredFiles, type FoundPackage, findPackage, readPackage, toMap } fro
 
 export const AUTO = 'auto'
 
-/** Returns the name of `auto` in a config file: the folder of the file takes the place of the working directory. */
+/** Returns `auto` of a config file as `auto:FOLDER`: packages are looked up from the folder of the file, and not from the working directory. */
 export function autoIn(folder: string): string {
   return `${AUTO}:${folder}`
 }
@@ -42,7 +42,7 @@ export interface AutoModules {
 }
 
 /**
- * Finds the modules of the packages on which the nearest `package.json` depends, in its order, and then its own. Packages for development only are left
+ * Finds the modules of the packages on which the nearest `package.json` depends, in the order of its dependencies; its own modules come last. Packages for development only are left
  * out: they are not installed where conductors run.
  *
  * @param assertFile throws for a file that must not decide what is run
@@ -101,8 +101,11 @@ async function addModules(
   },
 ): Promise<void> {
   const { name, root, file, manifest } = found
-  if (!manifest) faults.push(`package ${name}: ${file} is not a JSON object: install the package again`)
-  if (manifest?.['jobboard'] === undefined) return
+  if (!manifest) {
+    faults.push(`package ${name}: ${file} is not a JSON object: install the package again`)
+    return
+  }
+  if (manifest['jobboard'] === undefined) return
   await assertFile(file)
   try {
     const files = await declaredFiles(found)
@@ -143,7 +146,7 @@ export async function locateModules(modules: readonly string[], options: ModuleO
 async function locate(module: string, options: ModuleOptions): Promise<readonly LocatedModule[]> {
   const folder = autoFolder(module, options.cwd)
   if (folder !== undefined) {
-    // If a file that no user named has `auto`, the packages must be trusted as modules that it names.
+    // With a config file that was found, and not named, each file passes the check of owners, as the modules that it names do.
     const assertFile = async (file: string) => options.assertModule?.(module, file)
     const { modules, faults } = await findAutoModules(folder, assertFile)
     if (faults.length > 0) throw new InvalidConfig(faults)

@@ -1,4 +1,4 @@
-/** Reads the settings of flows: what is set for flows and patterns, and which flows are not enabled. */
+/** Reads the settings of flows: what is set for flows and patterns, and which flows are disabled. */
 import { describeDeclaration, settingTexts } from '../../views/index.ts'
 import type { WireFlowSettings } from '../wire/board.ts'
 import type { Unencoded } from '../wire/common.ts'

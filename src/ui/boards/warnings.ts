@@ -57,8 +57,7 @@ export function toWarnings(sources: WarningSources): WireOverview['warnings'] {
     if (error) warnings.push({ text: `limit ${key} cannot be read`, page })
   }
   for (const { flow, settings, error } of flowSettings) {
-    if (settings?.enabled === false)
-      warnings.push({ text: `flow ${flow} is not enabled: its jobs wait`, page: 'flows' })
+    if (settings?.enabled === false) warnings.push({ text: `flow ${flow} is disabled: its jobs wait`, page: 'flows' })
     if (error) warnings.push({ text: `settings of flow ${flow} cannot be read: its jobs wait`, page: 'flows' })
   }
   for (const schedule of schedules) {

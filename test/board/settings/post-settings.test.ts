@@ -76,7 +76,7 @@ test('a change of this process is read with its next post', async () => {
   const { at, settings, queue } = setup()
   await settings.whenKnown()
   Object.assign(at, { revision: 6, queue: 'two' })
-  settings.forget()
+  settings.expire()
   await settings.whenKnown()
   expect(queue()).toBe('two')
 })

@@ -2,10 +2,18 @@
 import { expect, test } from 'vitest'
 import { type JobBoard, schedule } from '../../../src/board/index.ts'
 import { boardInternals, toDeclaredFlowSettings } from '../../../src/board/internal.ts'
-import { InvalidArgument, NotFound, Timeout, Unclaimable, UnsupportedCapability } from '../../../src/core/errors.ts'
+import { FLOW_SETTINGS } from '../../../src/board/settings/record.ts'
+import {
+  IncompatibleVersion,
+  InvalidArgument,
+  NotFound,
+  Timeout,
+  Unclaimable,
+  UnsupportedCapability,
+} from '../../../src/core/errors.ts'
 import { input, linear, task } from '../../../src/flow/index.ts'
 import { nextSession, rejectionOf } from '../../board/events.ts'
-import { all } from '../../board/jobs.ts'
+import { all, refresh } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
 
 export function flowSettingsContract({ open, openUnviewed, expire }: Place): void {
@@ -244,29 +252,60 @@ export function flowSettingsContract({ open, openUnviewed, expire }: Place): voi
       queue: { value: 'default', from: 'report', force: true },
     })
     expect(await flowSettings.of('other')).toEqual({})
-    await flowSettings.set('report', { queue: 'bulk', force: false })
-    expect((await flowSettings.list())[1]?.settings).toEqual({ backOff: { first: 10_000 }, queue: 'bulk' })
-    await flowSettings.unset('report', { keys: ['queue', 'backOff'] })
+    await flowSettings.set('report', { queue: 'bulk', backOff: { factor: 3 }, force: false })
+    expect((await flowSettings.list())[1]?.settings).toEqual({ backOff: { first: 10_000, factor: 3 }, queue: 'bulk' })
+    expect(await flowSettings.unset('report', { keys: ['queue', 'backOff', 'delay'] })).toEqual(['queue', 'backOff'])
     expect((await flowSettings.list()).map((each) => each.flow)).toEqual(['rep*'])
     for (const keys of [['queue'], undefined] as const)
       expect(await rejectionOf(flowSettings.unset('report', keys ? { keys } : {}))).toBeInstanceOf(NotFound)
   })
 
+  test('who has disabled a flow stays known when other settings of the record are changed', async () => {
+    const board = await open()
+    const { flowSettings } = board
+    await flowSettings.set('report', { enabled: false }, { by: 'ann', reason: 'the disk is full' })
+    await flowSettings.set('report', { maxAttempts: 7 }, { by: 'bob', reason: 'slow' })
+    expect(await flowSettings.list()).toMatchObject([{ by: 'bob', reason: 'slow' }])
+    const job = await board.post('report', {})
+    await refresh(board)
+    expect((await board.waitingFor(job))?.text).toBe('flow report was disabled by ann: the disk is full')
+    await flowSettings.set('report', { enabled: true }, { by: 'bob' })
+    await flowSettings.set('report', { enabled: false }, { by: 'bob' })
+    await refresh(board)
+    expect((await board.waitingFor(job))?.text).toBe('flow report was disabled by bob')
+  })
+
+  test('what a newer release has set is not changed in part, and stops the jobs of its flows', async () => {
+    const board = await open()
+    const newer = boardInternals(board).records.of({ ...FLOW_SETTINGS, format: 2 })
+    const job = await board.post('report', {})
+    await newer.write([{ id: 'rep*', revision: undefined, value: { settings: { queue: 'a' }, by: 'ann', at: 1 } }])
+    const refused = [
+      () => board.flowSettings.set('rep*', { queue: 'bulk' }),
+      () => board.flowSettings.unset('rep*', { keys: ['queue'] }),
+      () => board.flowSettings.of('report'),
+    ]
+    for (const call of refused) expect(await rejectionOf(call())).toBeInstanceOf(IncompatibleVersion)
+    expect(await rejectionOf(board.claim(job))).toMatchObject({ message: expect.stringContaining('newer release') })
+    await board.flowSettings.unset('rep*')
+    expect((await board.claim(job)).run).toBe(1)
+  })
+
   test('what cannot be set is refused with a reason', async () => {
     const { flowSettings } = await openUnviewed()
     const refused = [
-      [flowSettings.set('report', {}), 'give at least one'],
-      [flowSettings.set('report', { maxAttempts: 0 }), 'maxAttempts must be'],
-      [flowSettings.set('report', { queue: '' }), 'queue'],
-      [flowSettings.set('report', { deadline: 'soon' as '1h' }), 'deadline'],
-      [flowSettings.set('a*b', { maxAttempts: 1 }), 'one *, at its end'],
-      [flowSettings.set('', { maxAttempts: 1 }), 'must be a name'],
-      [flowSettings.set('report', Object({ maxAttempt: 1 })), 'did you mean maxAttempts'],
-      [flowSettings.set('report', Object({ enabled: 'no' })), 'enabled must be true or false'],
-      [flowSettings.unset('report', { keys: Object(['queues']) }), 'did you mean queue'],
+      [() => flowSettings.set('report', {}), 'give at least one'],
+      [() => flowSettings.set('report', { maxAttempts: 0 }), 'maxAttempts must be'],
+      [() => flowSettings.set('report', { queue: '' }), 'queue'],
+      [() => flowSettings.set('report', { deadline: 'soon' as '1h' }), 'deadline'],
+      [() => flowSettings.set('a*b', { maxAttempts: 1 }), 'one *, at its end'],
+      [() => flowSettings.set('', { maxAttempts: 1 }), 'must be a name'],
+      [() => flowSettings.set('report', Object({ maxAttempt: 1 })), 'did you mean maxAttempts'],
+      [() => flowSettings.set('report', Object({ enabled: 'no' })), 'enabled must be true or false'],
+      [() => flowSettings.unset('report', { keys: Object(['queues']) }), 'did you mean queue'],
     ] as const
-    for (const [refusal, text] of refused) {
-      const error = await rejectionOf(refusal)
+    for (const [call, text] of refused) {
+      const error = await rejectionOf(call())
       expect(error).toBeInstanceOf(InvalidArgument)
       expect(error).toMatchObject({ message: expect.stringContaining(text) })
     }

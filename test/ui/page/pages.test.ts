@@ -23,8 +23,8 @@ const PAGES: Readonly<
     has: [
       'Why jobs wait',
       'disk-3',
-      'Flow not enabled',
-      'flow archive* is not enabled',
+      'Flow disabled',
+      'flow archive* is disabled',
       'What failed most',
       'the bucket refused',
       'nightly',
@@ -37,7 +37,7 @@ const PAGES: Readonly<
   'job-failed': { path: (world) => `jobs/${world.uuid('failed')}`, has: ['the bucket refused', 'Restore', 'upload'] },
   'job-ended': { path: (world) => `jobs/${world.uuid('ended')}`, has: ['Done'] },
   'job-settings': { path: (world) => `jobs/${world.uuid('waits for the api')}`, has: ['setting of quick', '0 of 4'] },
-  'job-not-enabled': { path: (world) => `jobs/${world.uuid('waits for its flow')}`, has: ['Flow not enabled'] },
+  'job-not-enabled': { path: (world) => `jobs/${world.uuid('waits for its flow')}`, has: ['Flow disabled'] },
   'job-hostile': {
     path: (world) => `jobs/${world.uuid(HOSTILE)}`,
     has: ['<img src=x', '‹ESC›', 'No conductor has the flow'],
@@ -47,7 +47,7 @@ const PAGES: Readonly<
   'trash-list': { path: 'trash?view=list', has: ['failed'] },
   flows: {
     path: 'flows',
-    has: ['import', 'report', 'quick', 'archive*', 'not enabled', 'maxAttempts=4 deadline=1h', 'the disk is full'],
+    has: ['import', 'report', 'quick', 'archive*', 'disabled', 'maxAttempts=4 deadline=1h', 'the disk is full'],
   },
   'flow-settings': { path: 'flows?name=archive-2', has: ['archive*', 'enabled=false'] },
   flow: { path: 'flows?name=import', has: ['fetch', 'resize images', 'Versions'] },

@@ -230,11 +230,11 @@ describe.skipIf(!hasBrowser)('on the page', () => {
     await dialog.getByLabel(/^Reason/).fill('ticket 4711')
     await dialog.getByRole('button', { name: 'Set settings of a flow' }).click()
     await settings.getByText('queue=slow jobs maxAttempts=7 enabled=false').waitFor()
-    await settings.getByText('not enabled').waitFor()
+    await settings.getByText('disabled', { exact: true }).waitFor()
     await settings.getByText('ticket 4711').waitFor()
     await settings.getByRole('cell', { name: 'ada', exact: true }).waitFor()
     // The flow of this pattern is marked in the table of the flows, and its page says by whom.
-    await page.getByRole('rowheader', { name: 'report not enabled' }).getByRole('link').click()
+    await page.getByRole('rowheader', { name: 'report disabled' }).getByRole('link').click()
     await page.getByText('It was disabled by ada for rep*').waitFor()
     await page.getByRole('button', { name: 'Change the settings of rep*' }).click()
     await dialog.getByText('Set now: queue=slow jobs maxAttempts=7 enabled=false.').waitFor()

@@ -10,7 +10,7 @@ import {
 } from '../../../views/index.ts'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../../context.ts'
 import { eachAsJson, type FlagTable, type JsonOptions, type OptionsOf, shared, withFlags } from '../../input/flags.ts'
-import { definedOnly, redactedKeys, toPerson } from '../../input/shared-options.ts'
+import { definedOnly, redactedKeys, type SharedOptions, toPerson } from '../../input/shared-options.ts'
 import { openNamedBoard } from '../../opening.ts'
 import { printDrawn, printJson, printLines } from '../../output/output.ts'
 import { shellWord } from '../../output/render/text.ts'
@@ -26,9 +26,9 @@ export function defineFlowSettings(flows: Command, run: RunAction): void {
   withFlags(flows.command('set'), SET_FLAGS)
     .summary('set how jobs of flows are treated')
     .description(
-      'Sets some settings of a flow, or of all flows with a prefix; the others stay. They replace what the code of the flow says, and not what a post ' +
-        'says, unless force=true. For each setting, the record of the flow counts, else that of the longest pattern. Conductors know them with their next ' +
-        `claim, other posts after at most 30 s. Settings: ${SETTING_NAMES.join(', ')}.`,
+      'Sets some settings of a flow, or of all flows with a prefix; the others stay. A setting overrides the code of the flow; options of a post override ' +
+        'it, unless force=true. The settings of the flow itself come first, then those of the longest pattern. Conductors use a change from their next ' +
+        `claim, other processes after at most 30 s. Settings: ${SETTING_NAMES.join(', ')}.`,
     )
     .argument('<flow>', FLOW_HELP)
     .argument('<key=value...>', 'settings, such as maxAttempts=7 or deadline=1h')
@@ -37,7 +37,8 @@ export function defineFlowSettings(flows: Command, run: RunAction): void {
       "\nExamples:\n  $ jobboard flows set 'report*' maxAttempts=7 queue=bulk\n  $ jobboard flows set import enabled=false --reason 'the disk is full'",
     )
     .action(run(set))
-  withFlags(flows.command('unset'), SET_FLAGS)
+  flows
+    .command('unset')
     .summary('remove settings of flows')
     .description('Removes some settings of a flow or pattern, or all of them.')
     .argument('<flow>', FLOW_HELP)
@@ -73,15 +74,15 @@ async function set(
 }
 
 async function unset(
-  { reason, ...options }: ChangeOptions,
+  options: SharedOptions,
   context: CliContext,
   { args: [flow = '', ...words] }: Command,
 ): Promise<ExitCode> {
   const keys = words.length === 0 ? undefined : parseSettingNames(words)
   await using opened = await openNamedBoard(options, context, { create: false })
   const { board } = opened
-  await board.flowSettings.unset(flow, definedOnly({ keys, reason, by: toPerson(context.env, board) }))
-  await printLines(context, [`settings of flow ${flow} removed: ${keys ? keys.join(', ') : 'all'}`])
+  const removed = await board.flowSettings.unset(flow, definedOnly({ keys, by: toPerson(context.env, board) }))
+  await printLines(context, [`settings of flow ${flow} removed: ${removed.join(', ') || 'all'}`])
   return DONE
 }
 

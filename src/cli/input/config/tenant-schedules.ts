@@ -1,6 +1,6 @@
 /**
  * The schedules that tenants of `jobboard.yaml` have of their own. The entry of a tenant replaces the common entry of this id for this tenant as a
- * whole: half of one rule with half of another one has no meaning.
+ * whole: the two are not merged, since parts of two rules would not fit.
  */
 import type { DeclaredSchedule } from '../../../board/index.ts'
 import { InvalidArgument } from '../../../core/errors.ts'
@@ -56,7 +56,7 @@ export async function allSchedules(
 }
 
 /**
- * Returns the declarations of the tenants' entries. An entry that only switches a common schedule makes none, and neither does an entry whose common
+ * Returns the declarations of the tenants' entries. An entry that has only `enabled` makes none, and neither does an entry whose common
  * schedule is exported by modules that were not loaded.
  */
 export async function tenantSchedulesOf(
@@ -119,12 +119,12 @@ function findCommon(
   }
   if (!exported) return 'unknown'
   const found = exported.find((each) => each.id === id)
-  // A section that changes a schedule which no module exports is reported where it stands.
+  // A section that changes a schedule which no module exports is reported at that section.
   if (!found) return section ? 'unknown' : undefined
   return { flow: found.flow, tenants: Object.keys(found.options.tenants ?? {}) }
 }
 
-/** @throws InvalidArgument for the entry of a schedule that nothing but this tenant has, without a flow */
+/** @throws InvalidArgument for an entry without a flow that has no common schedule */
 function assertHasFlow(
   id: string,
   {
@@ -149,7 +149,7 @@ function isSwitch(section: OwnScheduleSection): boolean {
   return section.enabled !== undefined && Object.keys(section).length === 1
 }
 
-/** Returns a common schedule without the tenants that replace it, and with a declaration of its own for each tenant that switches it. */
+/** Returns a common schedule without the tenants that replace it, and with a declaration of its own for each tenant whose entry has only `enabled`. */
 function splitByTenants(declared: DeclaredSchedule, tenants: Tenants): readonly DeclaredSchedule[] {
   const { id, options } = declared
   if (!options.tenants) return [declared]
