@@ -68,7 +68,7 @@ const OPEN_FOLDERS: readonly string[] = ['core']
 
 /** Folders that hold one backend each, with what a backend may import of the folder around it. */
 const BACKENDS: Readonly<Record<string, (file: string) => boolean>> = {
-  'board/backends': (file) => /^board\/(model|backends|contract)\/[^/]+$/.test(file),
+  'board/backends': (file) => /^board\/(model(\/posting)?|backends|contract)\/[^/]+$/.test(file),
   persistence: (file) => /^persistence\/(codecs\/)?[^/]+$/.test(file) && !ASSEMBLERS.includes(basename(file)),
 }
 

@@ -3,7 +3,7 @@ import { expect } from 'vitest'
 import type { Written } from '../../src/board/contract/index.ts'
 import type { JobBoard } from '../../src/board/index.ts'
 import { boardInternals } from '../../src/board/internal.ts'
-import { makePosting } from '../../src/board/model/posting.ts'
+import { makePosting } from '../../src/board/model/posting/post-options.ts'
 import type { RecordKind } from '../../src/board/records/record-store.ts'
 import { namesOn } from './jobs.ts'
 

@@ -13,7 +13,8 @@ import { TrashedJob } from '../jobs/trashed-job.ts'
 import { localReason, type WaitingFor } from '../jobs/waiting-for.ts'
 import { type ClaimOrderKey, compareClaimOrder, PRIORITIES, type Priority } from '../model/claim-order.ts'
 import type { JobEntry } from '../model/entry.ts'
-import { hasDroppedDetails, type Posting } from '../model/posting.ts'
+import type { Posting } from '../model/posting/posting.ts'
+import { hasDroppedDetails } from '../model/posting/posting-codec.ts'
 import type { LiveView, ViewReading } from '../view/live-view.ts'
 
 /** The limits and the filter of one page. */

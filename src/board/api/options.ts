@@ -8,7 +8,7 @@ import { type Duration, toMilliseconds } from '../../core/time.ts'
 import { assertTelemetry, type Telemetry } from '../../telemetry/index.ts'
 import type { WaitOptions } from '../jobs/job.ts'
 import { toPriority } from '../model/claim-order.ts'
-import { POST_OPTIONS, type PostOptions } from '../model/posting.ts'
+import { POST_OPTIONS, type PostOptions } from '../model/posting/post-options.ts'
 import { parseQueue } from '../model/queues.ts'
 import type { JobsOptions } from './listed.ts'
 

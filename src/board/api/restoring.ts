@@ -3,7 +3,7 @@ import { Duplicate, InvalidArgument, InvalidState, NotFound } from '../../core/e
 import { assertBoolean, assertOptions } from '../../core/options.ts'
 import type { Backend } from '../contract/index.ts'
 import { TrashedJob } from '../jobs/trashed-job.ts'
-import { moveTo } from '../model/posting.ts'
+import { moveTo } from '../model/posting/posting.ts'
 import { queueProblem } from '../model/queues.ts'
 import type { DependencyResolver } from './dependency-resolver.ts'
 import { toRestored } from './posting/taken-key.ts'

@@ -4,7 +4,8 @@
  */
 import { encodePlain } from '../../core/codec.ts'
 import { type BatchDefinition, toBatchCallback } from '../model/job-batch.ts'
-import { encodePosting, MAX_POSTING_BYTES, type Posting } from '../model/posting.ts'
+import type { Posting } from '../model/posting/posting.ts'
+import { encodePosting, MAX_POSTING_BYTES } from '../model/posting/posting-codec.ts'
 
 export interface CutCallback {
   readonly posting: Posting

@@ -1,7 +1,7 @@
 /** The size of a view's window in a URI: `?window=10000&windowBytes=268435456`. */
 import { InvalidArgument } from '../../core/errors.ts'
 import type { ResourceUri } from '../../core/uri.ts'
-import { defaultWindowBytes } from '../model/posting.ts'
+import { defaultWindowBytes } from '../model/posting/posting-codec.ts'
 
 const DEFAULT_WINDOW_JOBS = 10_000
 export interface WindowSize {

@@ -4,7 +4,7 @@
  */
 import { InvalidPosting } from '../../core/errors.ts'
 import { describeError } from '../../core/failure.ts'
-import type { Posting } from '../model/posting.ts'
+import type { Posting } from '../model/posting/posting.ts'
 import { isDropped, isSealed, unseal } from '../model/sealed.ts'
 import { parseAcceptResult } from './claim-options.ts'
 

@@ -9,7 +9,8 @@ import { exceededLimit, markOutages, unendedIncarnations } from '../model/attemp
 import { isDoomed } from '../model/dependencies.ts'
 import type { QueuePlace } from '../model/entry.ts'
 import { canExpire, isOverdue, listReservedFor } from '../model/expiry.ts'
-import { hasDroppedDetails, type Posting } from '../model/posting.ts'
+import type { Posting } from '../model/posting/posting.ts'
+import { hasDroppedDetails } from '../model/posting/posting-codec.ts'
 import type { FlowRules } from '../settings/rules.ts'
 import type { Incarnation } from './incarnation.ts'
 

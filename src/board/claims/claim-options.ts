@@ -4,7 +4,7 @@ import { assertOptions, assertText } from '../../core/options.ts'
 import type { Duration } from '../../core/time.ts'
 import type { Cancellation } from '../contract/index.ts'
 import { CANCELLED_BY } from '../model/ended-job.ts'
-import type { Posting } from '../model/posting.ts'
+import type { Posting } from '../model/posting/posting.ts'
 import type { ServedQueues } from '../queue/served-queues.ts'
 
 /** The reason of a cancel request without one. */

@@ -26,7 +26,7 @@ import type { Job } from '../jobs/job.ts'
 import { canRetry, endAttempt, pauseAfterFailure } from '../model/attempts.ts'
 import type { AddedDeclarations } from '../model/declared.ts'
 import type { JobEntry } from '../model/entry.ts'
-import { moveTo, type Posting } from '../model/posting.ts'
+import { moveTo, type Posting } from '../model/posting/posting.ts'
 import { queueOf } from '../model/queues.ts'
 import {
   type AbandonOptions,

@@ -25,7 +25,7 @@ import {
 } from '../../core/errors.ts'
 import { backoffDelay, startTimer } from '../../core/time.ts'
 import type { JobEntry, QueuePlace } from '../model/entry.ts'
-import type { Posting } from '../model/posting.ts'
+import type { Posting } from '../model/posting/posting.ts'
 import type { LiveView } from '../view/live-view.ts'
 
 /** The first pause of a job that is rejected repeatedly. */

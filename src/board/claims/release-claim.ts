@@ -14,7 +14,7 @@ import { refusalError } from '../contract/refusals.ts'
 import { Job } from '../jobs/job.ts'
 import { endAttempt, type RecordedAttempt } from '../model/attempts.ts'
 import type { JobEntry } from '../model/entry.ts'
-import type { Posting } from '../model/posting.ts'
+import type { Posting } from '../model/posting/posting.ts'
 import type { LiveView } from '../view/live-view.ts'
 import type { ReleaseOptions } from './claim-options.ts'
 

@@ -6,7 +6,7 @@ import type { Backend, DiscardRequest, Settlement, StoredJob } from '../contract
 import type { LimitBook } from '../limits/limit-book.ts'
 import { type HistoryEntry, toEndedJobRecord } from '../model/ended-job.ts'
 import type { JobEntry } from '../model/entry.ts'
-import type { Posting } from '../model/posting.ts'
+import type { Posting } from '../model/posting/posting.ts'
 import type { LiveView } from '../view/live-view.ts'
 import { readWholePostings } from './candidates.ts'
 import type { Claim, ClaimKeeper } from './claim.ts'

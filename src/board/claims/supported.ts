@@ -1,7 +1,7 @@
 /** Finds the options of a job that a board cannot keep: such a job is refused where it is posted or changed. */
 import { UnsupportedCapability } from '../../core/errors.ts'
 import type { Backend } from '../contract/index.ts'
-import type { Posting } from '../model/posting.ts'
+import type { Posting } from '../model/posting/posting.ts'
 
 /** Refuses a posting with options that other programs on a shared board would not respect. @throws UnsupportedCapability */
 export function assertSupported({ shared, uri }: Pick<Backend, 'shared' | 'uri'>, posting: Posting): void {

@@ -1,5 +1,5 @@
 /** Posts in a transaction of the caller, which may be committed or rolled back. */
-import type { SqlClient } from '../model/posting.ts'
+import type { SqlClient } from '../model/posting/post-options.ts'
 import type { Posted, PostRequest } from './jobs.ts'
 
 export interface BackendCallerTransactions {

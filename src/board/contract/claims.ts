@@ -3,7 +3,7 @@ import type { HeldBackWrite } from '../../core/async/held-back-write.ts'
 import type { Result } from '../../core/result.ts'
 import type { HistoryEntry } from '../model/ended-job.ts'
 import type { ClaimLimits } from '../model/limits.ts'
-import type { Posting } from '../model/posting.ts'
+import type { Posting } from '../model/posting/posting.ts'
 import type { TrashReason } from './trash.ts'
 
 export interface BackendClaims {

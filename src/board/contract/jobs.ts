@@ -1,6 +1,6 @@
 /** Jobs on the board: how they are posted, listed and read. */
 import type { Dependency } from '../model/dependencies.ts'
-import type { Posting } from '../model/posting.ts'
+import type { Posting } from '../model/posting/posting.ts'
 import type { KeyTaken } from './keys.ts'
 
 export interface BackendJobs {

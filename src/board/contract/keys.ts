@@ -1,5 +1,5 @@
 /** Keys, by which a job replaces a waiting job. */
-import type { Posting } from '../model/posting.ts'
+import type { Posting } from '../model/posting/posting.ts'
 
 export interface BackendKeys {
   /**

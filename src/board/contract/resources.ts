@@ -1,5 +1,5 @@
 /** Resources that claims have left, and resources that programs outside of the board hold. */
-import type { Posting } from '../model/posting.ts'
+import type { Posting } from '../model/posting/posting.ts'
 
 export interface BackendResources {
   /** Releases the resources of a claim that was removed by hand while its session lives. Does nothing where none can remain. */

@@ -2,7 +2,7 @@
 import type { Failure } from '../../core/failure.ts'
 import type { Dependency } from '../model/dependencies.ts'
 import type { HistoryEntry } from '../model/ended-job.ts'
-import type { Posting } from '../model/posting.ts'
+import type { Posting } from '../model/posting/posting.ts'
 
 export interface BackendTrash {
   /** Trashes an unclaimed job in one transaction. Errors: NotConnected, NotFound, Unclaimable, OutcomeUnknown. */

@@ -2,7 +2,7 @@
 import { asError, InvalidPosting, InvalidState, NotFound, PayloadTooLarge, Unclaimable } from '../../core/errors.ts'
 import type { Posted, StoredJob } from '../contract/index.ts'
 import type { Dependency } from '../model/dependencies.ts'
-import type { Posting } from '../model/posting.ts'
+import type { Posting } from '../model/posting/posting.ts'
 import { type CopyWork, listIds, readPages } from './sides.ts'
 import { removeJob, type TargetContent } from './target.ts'
 

@@ -5,7 +5,7 @@
 import { InvalidArgument, InvalidState } from '../../core/errors.ts'
 import { boardInternals } from '../api/board-internals.ts'
 import type { HistoryEntry } from '../model/ended-job.ts'
-import type { Posting } from '../model/posting.ts'
+import type { Posting } from '../model/posting/posting.ts'
 import { fieldsOf, parseStored, text, time } from '../model/stored.ts'
 import { type BoardPause, readPause } from '../records/pause-record.ts'
 import type { RecordKind } from '../records/record-store.ts'

@@ -1,7 +1,7 @@
 /** Reads the postings that the view does not keep current, for `find` and `jobs`. */
 import type { Backend, StoredJob } from '../contract/index.ts'
 import type { JobEntry } from '../model/entry.ts'
-import { hasDroppedDetails } from '../model/posting.ts'
+import { hasDroppedDetails } from '../model/posting/posting-codec.ts'
 import { Job } from './job.ts'
 
 /** The limits of one read: the number of postings, and their total size in bytes. */

@@ -2,7 +2,7 @@
 import { servesQueue } from '../../core/job-names.ts'
 import type { Entity } from '../contract/index.ts'
 import { formatFlowReference, isKnownToAny, toFlowReference } from '../model/flow-reference.ts'
-import type { Posting } from '../model/posting.ts'
+import type { Posting } from '../model/posting/posting.ts'
 import { queueOf } from '../model/queues.ts'
 
 type UnservedReason = { readonly text: string } & (

@@ -15,7 +15,7 @@ import {
 } from '../model/flow-reference.ts'
 import { describeStop } from '../model/limit-stops.ts'
 import { describeTakenSlots, isQueueKey, type LimitOrigin, queueLimitKey, toQueueOfKey } from '../model/limits.ts'
-import type { Posting } from '../model/posting.ts'
+import type { Posting } from '../model/posting/posting.ts'
 import type { KeptTokens, LimitBlocker } from '../queue/limit-lines.ts'
 import type { ClaimQueue } from '../queue/queue.ts'
 import { needsSuspectPlace, type SuspectPlace } from '../queue/suspect-place.ts'

@@ -15,7 +15,8 @@ import { nameFault } from '../../core/texts.ts'
 import { type AnyFlow, evaluateDeclarations, type PostingDefaults } from '../../flow/index.ts'
 import { type KeyOptions, mergeKeys, toKeyFields, toKeyOptions } from './key.ts'
 import { type LimitCost, parseLimits, type StoredLimits, toLimitCosts } from './limits.ts'
-import { makePosting, type Posting, type PostOptions } from './posting.ts'
+import { makePosting, type PostOptions } from './posting/post-options.ts'
+import type { Posting } from './posting/posting.ts'
 import { parseResources, type Resources, toResourceWants } from './resources.ts'
 
 /** The declarations of a flow for the store of one job. */

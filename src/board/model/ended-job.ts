@@ -11,7 +11,7 @@ import { describeError } from '../../core/failure.ts'
 import { defined } from '../../core/options.ts'
 import { cutText } from '../../core/texts.ts'
 import { isTime } from '../../core/time.ts'
-import type { Posting } from './posting.ts'
+import type { Posting } from './posting/posting.ts'
 import { DEFAULT_QUEUE } from './queues.ts'
 import { isCount } from './stored.ts'
 

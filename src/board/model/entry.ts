@@ -3,7 +3,7 @@ import { createDeferred, type Deferred } from '../../core/async/abort.ts'
 import type { JobState } from '../../core/states.ts'
 import type { QueueKey, StoredJob } from '../contract/index.ts'
 import type { ClaimOrderKey } from './claim-order.ts'
-import type { Posting } from './posting.ts'
+import type { Posting } from './posting/posting.ts'
 import type { ResourceWants } from './resources.ts'
 
 /**

@@ -1,6 +1,6 @@
 /** Finds out whether living conductors know a flow, by their entities: kind `conductor`, metadata `flows` and `versions`. */
 import type { Entity } from '../contract/index.ts'
-import type { Posting } from './posting.ts'
+import type { Posting } from './posting/posting.ts'
 
 /** The kind of the entities that conductors are registered as. */
 export const CONDUCTOR_KIND = 'conductor'

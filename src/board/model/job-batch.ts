@@ -15,7 +15,8 @@
 import { v5 } from 'uuid'
 import { toFields } from '../../core/codec.ts'
 import type { BatchRun } from '../../flow/index.ts'
-import { checkPosting, type Posting } from './posting.ts'
+import { checkPosting } from './posting/check-posting.ts'
+import type { Posting } from './posting/posting.ts'
 import { decodeRecord, encodeRecord } from './record.ts'
 import { anything, fieldsOf, isCount, parseStored, text, time } from './stored.ts'
 

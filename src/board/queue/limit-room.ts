@@ -2,7 +2,7 @@
 import { compareClaimOrder } from '../model/claim-order.ts'
 import type { QueuePlace } from '../model/entry.ts'
 import { type LimitCost, takeTokens } from '../model/limits.ts'
-import type { Posting } from '../model/posting.ts'
+import type { Posting } from '../model/posting/posting.ts'
 import { compareTurns, type KeyLine, type LimitGroup } from './limit-groups.ts'
 
 /** The number of jobs of a key that a search has chosen so far, and the time by which they move its arrival time. */

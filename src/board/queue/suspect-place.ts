@@ -9,7 +9,7 @@
 import { type AlarmClock, alarmInBackground } from '../../core/time.ts'
 import { isSuspect } from '../model/attempts.ts'
 import type { JobEntry } from '../model/entry.ts'
-import type { Posting } from '../model/posting.ts'
+import type { Posting } from '../model/posting/posting.ts'
 
 /** The longest time for which a suspect keeps others from running. A job that crashes its process seldom runs that long before the crash. */
 const PLACE_MS = 600_000

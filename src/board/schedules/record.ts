@@ -7,7 +7,8 @@ import { InvalidPosting, JobboardError } from '../../core/errors.ts'
 import { type Duration, toMilliseconds } from '../../core/time.ts'
 import type { AtSpec, CalendarSpec, CronSpec, EverySpec, ScheduleSpec, SpecBounds } from '../../schedule/index.ts'
 import { MAX_LISTED_ATTEMPTS } from '../model/attempts.ts'
-import { checkPosting, POSTING_FORMAT, type Posting } from '../model/posting.ts'
+import { checkPosting } from '../model/posting/check-posting.ts'
+import { POSTING_FORMAT, type Posting } from '../model/posting/posting.ts'
 import { sealIfLarge } from '../model/sealed.ts'
 import {
   anything,

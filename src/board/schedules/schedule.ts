@@ -4,7 +4,7 @@ import { assertOptions, defined, type KnownOptions } from '../../core/options.ts
 import { type AnyFlow, checkStore, type Flow, missingInputs } from '../../flow/index.ts'
 import { type ScheduleSpec, toOccurrences, toStoredSpec } from '../../schedule/internal.ts'
 import { withFlowPosting } from '../model/declared.ts'
-import { makePosting, type PostOptions } from '../model/posting.ts'
+import { makePosting, type PostOptions } from '../model/posting/post-options.ts'
 import { givenKeys } from '../settings/rules.ts'
 import { type SchedulePolicyOptions, toPolicies } from './policies.ts'
 import type { JobTemplate, ScheduleRecord } from './record.ts'

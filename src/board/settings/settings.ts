@@ -18,7 +18,7 @@ import { ILL_FORMED, shortenText, suggestion } from '../../core/texts.ts'
 import { type Duration, toMilliseconds } from '../../core/time.ts'
 import type { StoredBackOff } from '../model/back-off.ts'
 import type { Priority } from '../model/claim-order.ts'
-import { makePosting, type PostOptions } from '../model/posting.ts'
+import { makePosting, type PostOptions } from '../model/posting/post-options.ts'
 import { MAX_RECORD_ID_LENGTH } from '../model/record.ts'
 
 /** The settings of a flow, or of all flows with the prefix of a pattern. At least one of them is set. */

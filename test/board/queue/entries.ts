@@ -3,7 +3,8 @@
 import type { Priority } from '../../../src/board/model/claim-order.ts'
 import { type JobEntry, newEntry } from '../../../src/board/model/entry.ts'
 import type { PostLimit } from '../../../src/board/model/limits.ts'
-import { makePosting, type Posting } from '../../../src/board/model/posting.ts'
+import { makePosting } from '../../../src/board/model/posting/post-options.ts'
+import type { Posting } from '../../../src/board/model/posting/posting.ts'
 import {
   parseResources,
   type Resources,

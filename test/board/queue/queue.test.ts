@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { JobEntry } from '../../../src/board/model/entry.ts'
-import type { Posting } from '../../../src/board/model/posting.ts'
+import type { Posting } from '../../../src/board/model/posting/posting.ts'
 import { SuspectPlace } from '../../../src/board/queue/suspect-place.ts'
 import { systemAlarmClock } from '../../../src/core/time.ts'
 import { BYTES, change, claimable, createEntry, createQueue, entryNames, everything, unreadEntry } from './entries.ts'

@@ -1,7 +1,7 @@
 /** Half-done jobs of dead owners: when they may be taken over, and what it costs to wait for very many. */
 import { afterEach, expect, test, vi } from 'vitest'
 import type { Posting } from '../../../src/board/index.ts'
-import { makePosting } from '../../../src/board/model/posting.ts'
+import { makePosting } from '../../../src/board/model/posting/post-options.ts'
 import { TakeoverDelay, type TakeoverDelayOptions } from '../../../src/conductor/claiming/takeover-delay.ts'
 
 const DELAY = 10_000

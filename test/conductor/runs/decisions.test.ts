@@ -1,6 +1,7 @@
 /** Each row of the decision table made to happen, on a board in memory and on a real server. */
 import { describe, expect, test } from 'vitest'
-import { encodePosting, makePosting } from '../../../src/board/model/posting.ts'
+import { makePosting } from '../../../src/board/model/posting/post-options.ts'
+import { encodePosting } from '../../../src/board/model/posting/posting-codec.ts'
 import { createDeferred } from '../../../src/core/async/abort.ts'
 import {
   IncompatibleVersion,

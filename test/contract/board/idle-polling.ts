@@ -5,7 +5,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { ChangeBudget } from '../../../src/board/claims/waiting/change-budget.ts'
 import type { JobBoard } from '../../../src/board/index.ts'
-import type { Posting } from '../../../src/board/model/posting.ts'
+import type { Posting } from '../../../src/board/model/posting/posting.ts'
 import { nextSession } from '../../board/events.ts'
 import { claimed } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Job, JobBoard, KeyOptions, PostOptions } from '../../../src/board/index.ts'
 import { openSide } from '../../../src/board/internal.ts'
-import { makePosting } from '../../../src/board/model/posting.ts'
+import { makePosting } from '../../../src/board/model/posting/post-options.ts'
 import { InvalidArgument, InvalidState, NotFound, Unclaimable } from '../../../src/core/errors.ts'
 import { jobIdFor } from '../../board/boards.ts'
 import { nextEvent, rejectionOf } from '../../board/events.ts'

@@ -7,7 +7,8 @@ import { nameFault, shortenText } from '../../../core/texts.ts'
 import { newUuid } from '../../../core/uuid.ts'
 import type { AnyFlow } from '../../../flow/index.ts'
 import { type BatchDefinition, toBatchUuid } from '../../model/job-batch.ts'
-import { POST_OPTIONS, type Posting, type PostOptions } from '../../model/posting.ts'
+import { POST_OPTIONS, type PostOptions } from '../../model/posting/post-options.ts'
+import type { Posting } from '../../model/posting/posting.ts'
 import type { Poster } from '../posting/poster.ts'
 
 /** A job that the end of a batch posts: a flow or the name of one, its store, and options of `post`. */

@@ -18,7 +18,7 @@ import {
   type StoredBatch,
   toBatchState,
 } from '../../model/job-batch.ts'
-import { POST_OPTIONS, type PostOptions } from '../../model/posting.ts'
+import { POST_OPTIONS, type PostOptions } from '../../model/posting/post-options.ts'
 import { sealIfLarge, unseal } from '../../model/sealed.ts'
 import { type PostManyOptions, type PostManyResult, postMany, type TypedPostItem } from '../posting/post-many.ts'
 import type { PostedJob } from '../posting/posted-job.ts'

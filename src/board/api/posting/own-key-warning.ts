@@ -4,7 +4,7 @@
  */
 import type { Logger } from '../../../core/log.ts'
 import type { JobEntry } from '../../model/entry.ts'
-import type { Posting } from '../../model/posting.ts'
+import type { Posting } from '../../model/posting/posting.ts'
 
 /** The maximum number of remembered jobs for which a warning was logged. */
 const MAX_REMEMBERED_JOBS = 1_000

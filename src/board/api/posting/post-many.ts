@@ -16,7 +16,7 @@ import { asError, InvalidArgument } from '../../../core/errors.ts'
 import { assertOptions } from '../../../core/options.ts'
 import type { Flow } from '../../../flow/index.ts'
 import type { PostDependency } from '../../model/dependencies.ts'
-import { POST_OPTIONS, type PostOptions } from '../../model/posting.ts'
+import { POST_OPTIONS, type PostOptions } from '../../model/posting/post-options.ts'
 import type { PostedJob } from './posted-job.ts'
 import type { ManyPoster, PostItem } from './poster.ts'
 

@@ -4,7 +4,7 @@ import type { ExpectedPost } from '../../jobs/expected-post.ts'
 import { Job } from '../../jobs/job.ts'
 import type { JobEntry } from '../../model/entry.ts'
 import type { KeyTakenReason } from '../../model/key.ts'
-import type { Posting } from '../../model/posting.ts'
+import type { Posting } from '../../model/posting/posting.ts'
 import type { TakenJob } from './taken-key.ts'
 
 /** A job as `post` returns it. */

@@ -13,14 +13,8 @@ import type { Dependency } from '../../model/dependencies.ts'
 import { type JobEntry, newEntry } from '../../model/entry.ts'
 import { toOnTakenKey } from '../../model/key.ts'
 import { parsePostBatch } from '../../model/post-batch.ts'
-import {
-  makePosting,
-  type Posting,
-  type PostOptions,
-  type Reservation,
-  type SqlClient,
-  toFormat,
-} from '../../model/posting.ts'
+import { makePosting, type PostOptions, type Reservation, type SqlClient } from '../../model/posting/post-options.ts'
+import { type Posting, toFormat } from '../../model/posting/posting.ts'
 import type { PostSettings } from '../../settings/post-settings.ts'
 import { givenClaimKeys, givenKeys } from '../../settings/rules.ts'
 import type { LiveView } from '../../view/live-view.ts'

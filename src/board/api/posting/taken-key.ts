@@ -13,7 +13,7 @@ import { isDoomed } from '../../model/dependencies.ts'
 import { type JobEntry, newEntry } from '../../model/entry.ts'
 import { HOLD_FLOW } from '../../model/expiry.ts'
 import type { KeyTakenReason, OnTakenKey } from '../../model/key.ts'
-import { type Posting, toFormat } from '../../model/posting.ts'
+import { type Posting, toFormat } from '../../model/posting/posting.ts'
 import type { LiveView } from '../../view/live-view.ts'
 
 /** A posting to post, and what the post does if its key is taken. */

@@ -15,7 +15,7 @@ import {
   duplicateRestoreError,
   unknownBatchError,
 } from '../../model/post-batch.ts'
-import type { Posting } from '../../model/posting.ts'
+import type { Posting } from '../../model/posting/posting.ts'
 import type { MemoryBoard } from './store/board.ts'
 import type { ChangeListeners } from './store/change-listeners.ts'
 

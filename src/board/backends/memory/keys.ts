@@ -2,7 +2,7 @@
 import type { AlarmClock } from '../../../core/time.ts'
 import type { BackendKeys, Replaced, ReplaceRequest } from '../../contract/index.ts'
 import { refusalError } from '../../contract/refusals.ts'
-import { toCountedBytes } from '../../model/posting.ts'
+import { toCountedBytes } from '../../model/posting/posting-codec.ts'
 import type { MemoryBoard } from './store/board.ts'
 import type { ChangeListeners } from './store/change-listeners.ts'
 import { ENCODING, encodeWithinLimit, type JobRows, toKept } from './store/rows.ts'

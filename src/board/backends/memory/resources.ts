@@ -1,7 +1,7 @@
 /** The resources that the claims of a memory board hold. */
 import type { BackendResources } from '../../contract/index.ts'
 import { refusalError } from '../../contract/refusals.ts'
-import type { Posting } from '../../model/posting.ts'
+import type { Posting } from '../../model/posting/posting.ts'
 import { toResourceWants } from '../../model/resources.ts'
 
 type ResourceRequest = Pick<Posting, 'resources'>

@@ -13,7 +13,8 @@ import type {
   PostRequest,
   TransactionState,
 } from '../../contract/index.ts'
-import type { Posting, SqlClient } from '../../model/posting.ts'
+import type { SqlClient } from '../../model/posting/post-options.ts'
+import type { Posting } from '../../model/posting/posting.ts'
 import { toJobName } from './commit/grouping.ts'
 import {
   encodePost,

@@ -18,7 +18,7 @@ import type {
 } from '../../contract/index.ts'
 import { refusalError } from '../../contract/refusals.ts'
 import { encodeEndedJob, type HistoryEntry } from '../../model/ended-job.ts'
-import { encodeLife, haveSameLife } from '../../model/posting.ts'
+import { encodeLife, haveSameLife } from '../../model/posting/posting-codec.ts'
 import { DEFAULT_QUEUE } from '../../model/queues.ts'
 import { type ClaimAnswer, toClaimParameters, toClaimResults, toWantedGrants } from './commit/claim-calls.ts'
 import { describeGroup, type Encoded, joinBytes, MAX_GROUP, retryEachAlone, toJobName } from './commit/grouping.ts'

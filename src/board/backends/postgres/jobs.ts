@@ -4,7 +4,7 @@ import { InvalidPosting, messageOf } from '../../../core/errors.ts'
 import { attempt } from '../../../core/result.ts'
 import type { Row } from '../../../postgres/index.ts'
 import type { BackendJobs, Posted, PostRequest, StoredJob, UnreadableJob } from '../../contract/index.ts'
-import { readSizedPosting } from '../../model/posting.ts'
+import { readSizedPosting } from '../../model/posting/posting-codec.ts'
 import { checkRow } from '../../model/stored.ts'
 import { describeGroup, MAX_GROUP, retryEachAlone } from './commit/grouping.ts'
 import {

@@ -2,7 +2,7 @@
 import { encodeText } from '../../../postgres/index.ts'
 import type { BackendKeys, Replaced, ReplaceRequest } from '../../contract/index.ts'
 import { refusalError } from '../../contract/refusals.ts'
-import { encodePosting, MAX_POSTING_BYTES, toCountedBytes } from '../../model/posting.ts'
+import { encodePosting, MAX_POSTING_BYTES, toCountedBytes } from '../../model/posting/posting-codec.ts'
 import { toJobName } from './commit/grouping.ts'
 import { toKeyDigest, toPlaceText } from './commit/post-calls.ts'
 import type { BoardWriter } from './commit/writer.ts'

@@ -1,7 +1,7 @@
 /** Posts and reads jobs. */
 import { attempt } from '../../../core/result.ts'
 import type { BackendJobs, Posted, PostRequest, StoredJob, UnreadableJob } from '../../contract/index.ts'
-import { MAX_POSTING_BYTES, toCountedBytes } from '../../model/posting.ts'
+import { MAX_POSTING_BYTES, toCountedBytes } from '../../model/posting/posting-codec.ts'
 import type { RedisBoard } from './commit/board.ts'
 import type { StepReply } from './commit/queued-steps.ts'
 import {

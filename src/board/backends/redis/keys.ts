@@ -1,6 +1,6 @@
 /** Replaces jobs that wait by others with the same key. */
 import type { BackendKeys, Replaced, ReplaceRequest } from '../../contract/index.ts'
-import { MAX_POSTING_BYTES, toCountedBytes } from '../../model/posting.ts'
+import { MAX_POSTING_BYTES, toCountedBytes } from '../../model/posting/posting-codec.ts'
 import type { RedisBoard } from './commit/board.ts'
 import { claimRejection, type ScriptStep, SMALL_STEP_BYTES, toJobName, toKeyField } from './commit/steps.ts'
 import { encodePostingWithin } from './store/encodings.ts'

@@ -2,7 +2,7 @@
 import { decode, encodePlain, toFields } from '../../../core/codec.ts'
 import type { BackendRecords, Posted, PostRequest, WriteRequest, Written } from '../../contract/index.ts'
 
-import { MAX_POSTING_BYTES, toCountedBytes } from '../../model/posting.ts'
+import { MAX_POSTING_BYTES, toCountedBytes } from '../../model/posting/posting-codec.ts'
 import { describeWrite, type RecordChange, type RecordName, type StoredRecord } from '../../model/record.ts'
 import type { RedisBoard } from './commit/board.ts'
 import {

@@ -10,7 +10,7 @@ import type {
 } from '../../contract/index.ts'
 import { refusalError } from '../../contract/refusals.ts'
 import { duplicateRestoreError } from '../../model/post-batch.ts'
-import type { Posting } from '../../model/posting.ts'
+import type { Posting } from '../../model/posting/posting.ts'
 import { findByUuid, type TrashArrivals, TrashIndex } from '../trash-index.ts'
 import { pagesOf, selectTrash } from '../trash-pages.ts'
 import type { RedisBoard } from './commit/board.ts'

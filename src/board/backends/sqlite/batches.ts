@@ -17,7 +17,7 @@ import {
   duplicateRestoreError,
   unknownBatchError,
 } from '../../model/post-batch.ts'
-import type { Posting } from '../../model/posting.ts'
+import type { Posting } from '../../model/posting/posting.ts'
 import type { SqliteBoard } from './life/open-board.ts'
 import type { BoardContext, ChangeLog } from './store/change-log.ts'
 import { jobId, readText, toBatchStatus, toStoredBatch } from './store/rows.ts'

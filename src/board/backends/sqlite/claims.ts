@@ -19,7 +19,7 @@ import type {
   Settlement,
 } from '../../contract/index.ts'
 import { refusalError } from '../../contract/refusals.ts'
-import { encodeLife } from '../../model/posting.ts'
+import { encodeLife } from '../../model/posting/posting-codec.ts'
 import type { JobSteps } from './jobs.ts'
 import type { SqliteBoard } from './life/open-board.ts'
 import type { LimitSteps } from './limits.ts'

@@ -2,7 +2,7 @@
 import { encodeText } from '../../../core/texts.ts'
 import type { BackendResources } from '../../contract/index.ts'
 import { refusalError } from '../../contract/refusals.ts'
-import type { Posting } from '../../model/posting.ts'
+import type { Posting } from '../../model/posting/posting.ts'
 import { toResourceWants } from '../../model/resources.ts'
 import type { BoardContext } from './store/change-log.ts'
 import { jobId } from './store/rows.ts'

@@ -12,7 +12,7 @@ import type {
 } from '../../contract/index.ts'
 import { refusalError } from '../../contract/refusals.ts'
 import type { Dependency } from '../../model/dependencies.ts'
-import type { Posting } from '../../model/posting.ts'
+import type { Posting } from '../../model/posting/posting.ts'
 import { pagesOf, selectTrash } from '../trash-pages.ts'
 import type { BatchSteps } from './batches.ts'
 import type { DependencySteps } from './dependencies.ts'

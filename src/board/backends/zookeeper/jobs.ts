@@ -11,7 +11,7 @@ import type {
   UnclaimedJobs,
   UnreadableJob,
 } from '../../contract/index.ts'
-import type { Posting } from '../../model/posting.ts'
+import type { Posting } from '../../model/posting/posting.ts'
 import { AGAIN, type Again, untilDone, withParts } from './commit/parts.ts'
 import type { Transaction } from './commit/transaction.ts'
 import type { BoardHandle } from './parts/board-handle.ts'

@@ -11,7 +11,7 @@ import type {
   TrashListing,
 } from '../../contract/index.ts'
 import { refusalError } from '../../contract/refusals.ts'
-import type { Posting } from '../../model/posting.ts'
+import type { Posting } from '../../model/posting/posting.ts'
 import { pagesOf, selectTrash } from '../trash-pages.ts'
 import { AGAIN, type Again, untilDone, withParts } from './commit/parts.ts'
 import type { RefusedStep, Transaction } from './commit/transaction.ts'

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect } from 'vitest'
 import type { Batch, JobBoard, TrashedJob } from '../../../../src/board/index.ts'
 import { decodeBatch, toBatchCallback, toBatchUuid } from '../../../../src/board/model/job-batch.ts'
-import { decodePosting } from '../../../../src/board/model/posting.ts'
+import { decodePosting } from '../../../../src/board/model/posting/posting-codec.ts'
 import { InvalidState, NotFound } from '../../../../src/core/errors.ts'
 import { createBatch, end, postTo, takeCallback } from '../../../contract/board/batches.ts'
 import { count } from '../../../support/counts.ts'

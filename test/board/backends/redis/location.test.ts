@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { parseRedisLocation } from '../../../../src/board/backends/redis/store/location.ts'
-import { defaultWindowBytes } from '../../../../src/board/model/posting.ts'
+import { defaultWindowBytes } from '../../../../src/board/model/posting/posting-codec.ts'
 import { InvalidArgument } from '../../../../src/core/errors.ts'
 import { parseUri } from '../../../../src/core/uri.ts'
 

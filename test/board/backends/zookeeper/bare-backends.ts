@@ -5,7 +5,8 @@ import { ZooKeeperLayout } from '../../../../src/board/backends/zookeeper/store/
 import type { ZooKeeperBackendOptions } from '../../../../src/board/backends/zookeeper/store/options.ts'
 import type { BackendSink, BoardChange } from '../../../../src/board/contract/index.ts'
 import { boardInternals } from '../../../../src/board/internal.ts'
-import { makePosting, type Posting, type PostOptions } from '../../../../src/board/model/posting.ts'
+import { makePosting, type PostOptions } from '../../../../src/board/model/posting/post-options.ts'
+import type { Posting } from '../../../../src/board/model/posting/posting.ts'
 import type { ZooKeeperPlace } from '../../boards.ts'
 
 export type BackendOptions = Partial<Omit<ZooKeeperBackendOptions, 'layout' | 'uri'>>

@@ -1,7 +1,8 @@
 /** Ends and edges of a board on ZooKeeper: the gate under load, the largest jobs, what is asked behind a board's back. */
 import { describe, expect } from 'vitest'
 import { decodeGate } from '../../../../src/board/backends/zookeeper/store/encoding.ts'
-import { encodePosting, MAX_POSTING_BYTES, makePosting, type PostOptions } from '../../../../src/board/model/posting.ts'
+import { makePosting, type PostOptions } from '../../../../src/board/model/posting/post-options.ts'
+import { encodePosting, MAX_POSTING_BYTES } from '../../../../src/board/model/posting/posting-codec.ts'
 import { decode, encode } from '../../../../src/core/codec.ts'
 import { Duplicate, PayloadTooLarge, Unclaimable } from '../../../../src/core/errors.ts'
 import { ACL } from '../../../../src/zookeeper/index.ts'

@@ -3,7 +3,8 @@ import { defined } from '../../../../core/options.ts'
 import type { AlarmClock } from '../../../../core/time.ts'
 import type { Cancellation, PostRequest, TrashReason } from '../../../contract/index.ts'
 import { refusalError } from '../../../contract/refusals.ts'
-import { encodePosting, MAX_POSTING_BYTES, type Posting } from '../../../model/posting.ts'
+import type { Posting } from '../../../model/posting/posting.ts'
+import { encodePosting, MAX_POSTING_BYTES } from '../../../model/posting/posting-codec.ts'
 
 export const ENCODING = 'msgpack'
 

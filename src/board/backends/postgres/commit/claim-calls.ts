@@ -5,7 +5,7 @@ import { advisoryKey, decodeText, encodeText } from '../../../../postgres/index.
 import type { ClaimGrant, ClaimRequest } from '../../../contract/index.ts'
 import { refusalError } from '../../../contract/refusals.ts'
 import { limitReachedError } from '../../../model/limits.ts'
-import type { Posting } from '../../../model/posting.ts'
+import type { Posting } from '../../../model/posting/posting.ts'
 import { toResourceWants } from '../../../model/resources.ts'
 import type { OwnSession, PostgresBoard } from '../store/board.ts'
 import { jobNumber } from '../store/rows.ts'

@@ -1,7 +1,7 @@
 /** Concurrent requests are sent together, as one call of a function and one transaction; each element has its own answer. */
 import type { CommitResult } from '../../../../core/async/group-commit.ts'
 import { JobboardError } from '../../../../core/errors.ts'
-import type { Posting } from '../../../model/posting.ts'
+import type { Posting } from '../../../model/posting/posting.ts'
 
 /** Limits of one transaction, so that the next group does not wait long. */
 export const MAX_GROUP = { items: 500, bytes: 2 * 1_024 * 1_024 }

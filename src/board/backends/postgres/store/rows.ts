@@ -2,7 +2,8 @@
 import { createHash } from 'node:crypto'
 import { decode } from '../../../../core/codec.ts'
 import type { Row } from '../../../../postgres/index.ts'
-import { decodePosting, type Posting } from '../../../model/posting.ts'
+import type { Posting } from '../../../model/posting/posting.ts'
+import { decodePosting } from '../../../model/posting/posting-codec.ts'
 
 /** Returns the id of a job by its number. */
 export function jobId(number: number | string): string {

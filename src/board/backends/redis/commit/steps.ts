@@ -6,7 +6,7 @@ import { cascadeCancellation, type Dependency } from '../../../model/dependencie
 import { encodeEndedJob } from '../../../model/ended-job.ts'
 import { limitReachedError } from '../../../model/limits.ts'
 import { closedBatchError, duplicateMemberError, unknownBatchError } from '../../../model/post-batch.ts'
-import type { Posting } from '../../../model/posting.ts'
+import type { Posting } from '../../../model/posting/posting.ts'
 import { encodeCancellation, encodeTrash } from '../store/encodings.ts'
 import { fieldName } from '../store/layout.ts'
 

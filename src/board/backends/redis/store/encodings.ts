@@ -12,7 +12,8 @@ import type {
   UnreadableJob,
 } from '../../../contract/index.ts'
 import { metadataReader } from '../../../model/entity-metadata.ts'
-import { decodePosting, encodePosting, type Posting, readSizedPosting } from '../../../model/posting.ts'
+import type { Posting } from '../../../model/posting/posting.ts'
+import { decodePosting, encodePosting, readSizedPosting } from '../../../model/posting/posting-codec.ts'
 import { checkRow } from '../../../model/stored.ts'
 import { toOrder } from './layout.ts'
 

@@ -49,7 +49,7 @@
 import { createHash } from 'node:crypto'
 import { InvalidArgument } from '../../../../core/errors.ts'
 import { rank } from '../../../model/claim-order.ts'
-import type { Posting } from '../../../model/posting.ts'
+import type { Posting } from '../../../model/posting/posting.ts'
 import { DEFAULT_QUEUE } from '../../../model/queues.ts'
 import type { RecordName } from '../../../model/record.ts'
 

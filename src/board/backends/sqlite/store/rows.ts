@@ -18,13 +18,13 @@ import { PRIORITIES } from '../../../model/claim-order.ts'
 import { encodeEndedJob, type HistoryEntry } from '../../../model/ended-job.ts'
 import { metadataReader } from '../../../model/entity-metadata.ts'
 import type { BatchStatus, StoredBatch } from '../../../model/job-batch.ts'
+import type { Posting } from '../../../model/posting/posting.ts'
 import {
   decodePosting,
   encodePosting,
   MAX_POSTING_BYTES,
-  type Posting,
   readSizedPosting,
-} from '../../../model/posting.ts'
+} from '../../../model/posting/posting-codec.ts'
 import { DEFAULT_QUEUE } from '../../../model/queues.ts'
 import { checkRow } from '../../../model/stored.ts'
 

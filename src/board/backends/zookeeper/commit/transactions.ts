@@ -32,7 +32,7 @@
  */
 
 import { type CheckOp, type Op, op } from '../../../../zookeeper/index.ts'
-import type { Posting } from '../../../model/posting.ts'
+import type { Posting } from '../../../model/posting/posting.ts'
 import { toResourceWants } from '../../../model/resources.ts'
 import type { BoardKind } from '../store/board-kind.ts'
 import type { ZooKeeperLayout } from '../store/layout.ts'

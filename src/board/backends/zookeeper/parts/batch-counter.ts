@@ -12,7 +12,7 @@ import {
   duplicateRestoreError,
   unknownBatchError,
 } from '../../../model/post-batch.ts'
-import type { Posting } from '../../../model/posting.ts'
+import type { Posting } from '../../../model/posting/posting.ts'
 import type { TransactionCommitter } from '../commit/committer.ts'
 import { AGAIN, type Again, TRY_AGAIN, type TransactionPart, untilDone } from '../commit/parts.ts'
 import type { RefusalMeaning, RefusedStep, TouchedName, TransactionStep } from '../commit/transaction.ts'

@@ -8,7 +8,7 @@
 import { BadVersion, type CheckOp, NoNode, NotEmpty, op, type ZooKeeperError } from '../../../../zookeeper/index.ts'
 import type { ClaimGrant, ClaimRequest, Posted, Settlement } from '../../../contract/index.ts'
 import { refusalError } from '../../../contract/refusals.ts'
-import type { Posting } from '../../../model/posting.ts'
+import type { Posting } from '../../../model/posting/posting.ts'
 import type { TrackedClaim } from '../commit/conflict-tracker.ts'
 import { AGAIN, type Again, TRY_AGAIN } from '../commit/parts.ts'
 import type {

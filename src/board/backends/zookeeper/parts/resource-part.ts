@@ -2,7 +2,7 @@
 
 import { NodeExists, NoNode, NotEmpty } from '../../../../zookeeper/index.ts'
 import { refusalError } from '../../../contract/refusals.ts'
-import type { Posting } from '../../../model/posting.ts'
+import type { Posting } from '../../../model/posting/posting.ts'
 import { toResourceWants } from '../../../model/resources.ts'
 import type { TransactionPart } from '../commit/parts.ts'
 import type { TouchedName, TransactionStep } from '../commit/transaction.ts'

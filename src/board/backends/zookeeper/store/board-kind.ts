@@ -7,13 +7,13 @@ import { decode, type Encoding, encode } from '../../../../core/codec.ts'
 import { InvalidPosting } from '../../../../core/errors.ts'
 import { type Op, op } from '../../../../zookeeper/index.ts'
 import type { BoardChange, TrashedEntry, TrashReason } from '../../../contract/index.ts'
+import type { Posting } from '../../../model/posting/posting.ts'
 import {
   encodePosting,
-  type Posting,
   type PostingLimit,
   readSizedPosting,
   type SizedPosting,
-} from '../../../model/posting.ts'
+} from '../../../model/posting/posting-codec.ts'
 import { decodeFields, encodeTrashFields, parseTrashedEntry } from './encoding.ts'
 
 export interface BoardKind {

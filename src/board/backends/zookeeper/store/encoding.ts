@@ -4,7 +4,7 @@ import { IncompatibleVersion, InvalidPosting, isDate } from '../../../../core/er
 import { type Failure, parseFailure } from '../../../../core/failure.ts'
 import type { Cancellation, Entity, TrashedEntry } from '../../../contract/index.ts'
 import { metadataReader } from '../../../model/entity-metadata.ts'
-import type { Posting } from '../../../model/posting.ts'
+import type { Posting } from '../../../model/posting/posting.ts'
 import { isJob } from './layout.ts'
 
 const BOARD_FORMAT = 1

@@ -7,13 +7,13 @@
  * job back.
  */
 import { InvalidArgument, isDate } from '../../../../core/errors.ts'
+import type { Posting } from '../../../model/posting/posting.ts'
 import {
   encodePosting,
-  type Posting,
   type PostingLimit,
   readSizedPosting,
   type SizedPosting,
-} from '../../../model/posting.ts'
+} from '../../../model/posting/posting-codec.ts'
 
 /**
  * A field that is kept and not applied: TaskFlow's services do not record that they have started a job, so a job that they have tried would

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect } from 'vitest'
 import type { ClaimGrant, ClaimRequest, Settlement } from '../../../../../src/board/contract/index.ts'
 import type { JobBoard } from '../../../../../src/board/index.ts'
-import type { Posting } from '../../../../../src/board/model/posting.ts'
+import type { Posting } from '../../../../../src/board/model/posting/posting.ts'
 import { createDeferred } from '../../../../../src/core/async/abort.ts'
 import { type Result, settleEach } from '../../../../../src/core/result.ts'
 import { zookeeperHosts } from '../../../../support/namespace.ts'

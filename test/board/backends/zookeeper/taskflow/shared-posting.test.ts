@@ -7,7 +7,7 @@ import {
   encodeSharedPosting,
   sliceFields,
 } from '../../../../../src/board/backends/zookeeper/taskflow/shared-posting.ts'
-import { makePosting } from '../../../../../src/board/model/posting.ts'
+import { makePosting } from '../../../../../src/board/model/posting/post-options.ts'
 import { InvalidArgument, InvalidPosting } from '../../../../../src/core/errors.ts'
 import { usual as test, variant } from '../../../../variant.ts'
 
