@@ -360,8 +360,9 @@ export class ServedBoard {
       time === undefined ? undefined : toMilliseconds(time, what)
     const { board } = parts
     const flowAges = () => {
-      const kept = boardInternals(board).flowRules.valuesOf('keepLogbooks')
-      return [...ages, this.#shortestBookAge, ...kept.filter((age) => age !== 'forever')]
+      const { flowRules } = boardInternals(board)
+      const kept = flowRules.valuesOf('keepLogbooks').filter((age) => age !== 'forever')
+      return [...ages, this.#shortestBookAge, ...kept, ...flowRules.valuesOf('resultTtl')]
     }
     const age = toAge(removeLogbooksAfter, 'removeLogbooksAfter')
     await Promise.all([

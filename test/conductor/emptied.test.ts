@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createDeferred } from '../../src/core/async/abort.ts'
 import { type ConductorHooks, input, linear, schedule, startConductor, task } from '../../src/index.ts'
 import { redisPlace } from '../board/backends/redis/places.ts'
+import { rejectionOf } from '../board/events.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 
 let server: RedisServer
@@ -192,4 +193,22 @@ test('a board that is closed while it begins anew ends the hooks', async () => {
   const before = calls
   await conductor.stop()
   expect(calls).toBe(before)
+})
+
+test('a process that claims does not take the settings of the former board for those of the new one', async () => {
+  await using place = await redisPlace(server)
+  const board = await place.open()
+  board.on('error', () => undefined)
+  const emptied = new Promise((resolve) => board.on('emptied', resolve))
+  await board.flowSettings.set('report', { queue: 'default' })
+  await (await board.claim(await board.post('report', {}))).consume()
+  await place.observer.flushall()
+  await emptied
+  await using operator = await place.openUnviewed()
+  // The revision of the new board is that of the former one.
+  await operator.flowSettings.set('report', { enabled: false })
+  const job = await operator.post('report', {})
+  expect(await rejectionOf(board.claim(await board.find(job.ref)))).toMatchObject({
+    message: expect.stringContaining('was disabled by'),
+  })
 })

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
 import { boardInternals } from '../../src/board/internal.ts'
 import { removeFinished, retain } from '../../src/conductor/retention.ts'
+import { toFlowAges } from '../../src/conductor/runs/book-owner.ts'
 import { removeOldTrash, retainTrash } from '../../src/conductor/trash-retention.ts'
 import { createDeferred } from '../../src/core/async/abort.ts'
 import { InvalidArgument } from '../../src/core/errors.ts'
@@ -294,6 +295,12 @@ describe('logbooks', () => {
     await conductor.stop()
     const ages = await Promise.all(jobs.map(async ({ uuid }) => (await persistence.getBook(uuid)).meta['keep']))
     expect(ages).toEqual([2, 3, 1, 4].map((hours) => hours * HOUR_MS))
+  })
+
+  test('conductors look as often as the results of their flows, and of settings, require', () => {
+    const flow = (resultTtl: '2h' | undefined, keepLogbooks?: '1h') =>
+      linear({ name: 'any', keepLogbooks, posting: resultTtl ? { resultTtl } : {} }, input(), noop)
+    expect(toFlowAges([flow('2h', '1h'), flow(undefined)])).toEqual([HOUR_MS, 2 * HOUR_MS])
   })
 
   test('a run in the foreground writes the age, too', async () => {

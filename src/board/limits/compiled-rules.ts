@@ -1,7 +1,14 @@
 /** Finds the rule for a key: the limit of the key itself, else the limit of the pattern with the longest prefix; and its holds. */
 import { PatternMap } from '../../core/collections/pattern-map.ts'
 import { defined } from '../../core/options.ts'
-import { isQueueKey, type LimitOrigin, type LimitRule, type LimitRules, toFlowOfKey } from '../model/limits.ts'
+import {
+  isQueueKey,
+  isSwitchKey,
+  type LimitOrigin,
+  type LimitRule,
+  type LimitRules,
+  toFlowOfKey,
+} from '../model/limits.ts'
 import type { ReadRecord } from '../records/record-store.ts'
 import { type FlowRules, NO_FLOW_RULES } from '../settings/rules.ts'
 import { type HoldRecord, type LimitRecord, toTokenRate } from './record.ts'
@@ -48,8 +55,9 @@ export class CompiledRules implements LimitRules {
   }
 
   #compile(key: string): LimitRule | undefined {
-    const isApplied = ({ id }: { readonly id: string }) => !isQueueKey(key) || isQueueKey(id)
-    const limit = this.#limits.findAll(key).find(isApplied)
+    const isApplied = ({ id }: { readonly id: string }) => !isSwitchKey(key) && (!isQueueKey(key) || isQueueKey(id))
+    const limits = this.#limits.findAll(key).filter(isApplied)
+    const [limit] = limits
     const holds = this.#holds.findAll(key).filter(isApplied)
     const flow = toFlowOfKey(key)
     const { disabled, unreadable } = this.#flows.ruleOf(flow)
@@ -58,7 +66,7 @@ export class CompiledRules implements LimitRules {
     if (!limit && holds.length === 0 && !disabled) return undefined
     const { concurrency, rate } = limit?.value ?? {}
     // A key with a setting of its own takes turns with the others of the pattern.
-    const fair = this.#limits.findAll(key).find((record) => !('error' in record) && record.value.fair)?.id
+    const fair = limits.find((record) => !('error' in record) && record.value.fair)?.id
     return {
       ...(fair === undefined ? {} : { fair }),
       ...(concurrency === undefined ? {} : { concurrency }),

@@ -32,6 +32,8 @@ export interface LimitBookOptions {
 }
 
 const NO_LIMITS: ClaimLimits['wants'] = []
+/** No board has this revision: a claim with it is refused. */
+const UNKNOWN_REVISION = -1
 
 /** A user of the limits. `view`: the view of the board, and the claims of jobs. `tokens`: calls that take tokens outside of claims. */
 export type LimitBookUser = 'view' | 'tokens'
@@ -114,6 +116,17 @@ export class LimitBook {
     if (rules.isEmpty) return { revision: this.#revision, wants: NO_LIMITS }
     this.#assertNotHeld(posting, rules)
     return { revision: this.#revision, wants: toClaimLimits(posting, rules) }
+  }
+
+  /**
+   * Reads the limits again, and until then claims are refused: the servers have lost their data, and the next revisions may be equal to former ones.
+   * Never rejects.
+   */
+  async readAnew(): Promise<void> {
+    if (this.#revision === undefined) return
+    this.#revision = UNKNOWN_REVISION
+    // The next claim, which is refused, tries again.
+    await this.refresh().catch(() => undefined)
   }
 
   /** Reads the limits again if they have changed. @throws NotConnected */

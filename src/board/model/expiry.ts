@@ -94,3 +94,11 @@ export function toExpiresAfter(
     )
   return { expiresAfter }
 }
+
+/** The step to which the elapsed time of an expiring job is rounded up: the reason in the trash shows the time to people. */
+const EXPIRY_STEP_MS = 1_000
+
+/** Returns the time in whole steps, rounded up. */
+export function toExpirySteps(elapsedMs: number): number {
+  return Math.ceil(elapsedMs / EXPIRY_STEP_MS) * EXPIRY_STEP_MS
+}

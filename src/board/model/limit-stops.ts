@@ -17,7 +17,7 @@ export function describeStop(
   { heldUntil = 0, hold, closed }: Pick<LimitRule, 'heldUntil' | 'hold' | 'closed'>,
   { isHeld }: { readonly isHeld: boolean },
 ): string {
-  if (isHeld && !hold) return `what is set for ${key} was written by a newer release, and cannot be read here`
+  if (isHeld && !hold) return `what is set for ${key} cannot be read here: it is of a newer release, or damaged`
   const { id = key, by = 'somebody', reason, flow } = (isHeld ? hold : closed) ?? {}
   const why = reason === undefined ? '' : `: ${oneLine(shortenText(reason))}`
   if (flow !== undefined) return `flow ${flow}${id === flow ? '' : ` (${id})`} was disabled by ${by}${why}`

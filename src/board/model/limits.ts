@@ -101,6 +101,11 @@ export function flowSwitchKey(flow: string): string {
 
 const SWITCH_PREFIX = 'flow-enabled/'
 
+/** Returns whether the key is of a job that keeps no limits: no limit and no hold applies to it, also not that of a pattern. */
+export function isSwitchKey(key: string): boolean {
+  return key.startsWith(SWITCH_PREFIX)
+}
+
 /** Returns the flow whose setting `enabled` stops the jobs of the key; undefined for the key of no flow. */
 export function toFlowOfKey(key: string): string | undefined {
   for (const prefix of [FLOW_PREFIX, SWITCH_PREFIX]) if (key.startsWith(prefix)) return key.slice(prefix.length)

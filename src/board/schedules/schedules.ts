@@ -2,6 +2,7 @@
  * The schedules of a board, for people and programs: `board.schedules`. Every change is one transaction at the revision that was read;
  * if a firing or another change was faster, the schedule is read again.
  */
+import { isDeepStrictEqual } from 'node:util'
 import { Duplicate, IncompatibleVersion, NotFound, UnsupportedCapability } from '../../core/errors.ts'
 import { defined } from '../../core/options.ts'
 import { type Occurrence, type PreviewOptions, preview, type ScheduleSpec } from '../../schedule/index.ts'
@@ -239,6 +240,11 @@ export class Schedules {
       }
       const known = found?.value
       const refusal = known && declared && compareDeclarations(known, declared)
+      if (refusal === 'unchanged' && known && mode === 'put') {
+        const value = withGiven(known, request.definition)
+        if (!value || (await store.write([{ id, revision: found?.revision, value }])).done) return refusal
+        continue
+      }
       if (refusal) return refusal
       if (mode === 'edit' && !known) return 'missing'
       const definition = mode === 'edit' ? known && request.change(known) : request.definition
@@ -295,6 +301,16 @@ function compareDeclarations({ declared: known }: ScheduleRecord, declared: Decl
   const isSame =
     known.digest === declared.digest && known.owner === declared.owner && known.version === declared.version
   return isSame ? 'unchanged' : undefined
+}
+
+/**
+ * Returns the schedule with the list of the options that its declaration gives; undefined if it has this list. An earlier release has not stored it, and
+ * the digest of a declaration does not depend on it.
+ */
+function withGiven(known: ScheduleRecord, { job }: ScheduleDefinition): ScheduleRecord | undefined {
+  if (isDeepStrictEqual(known.job.explicit, job.explicit)) return undefined
+  const { explicit: _, ...rest } = known.job
+  return { ...known, job: { ...rest, ...defined({ explicit: job.explicit }) } }
 }
 
 function existsError(id: string): Duplicate {

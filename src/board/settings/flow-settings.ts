@@ -166,6 +166,7 @@ export class FlowSettings {
     await this.#change(pattern, options, (former) => {
       const settings: StoredSettings = former?.settings ?? {}
       removed = keys.filter((key) => settings[key] !== undefined)
+      if (removed.length === 0) return 'keep'
       return Object.fromEntries(Object.entries(settings).filter(([name]) => !keys.some((key) => key === name)))
     })
     if (removed.length > 0) return removed
@@ -200,7 +201,7 @@ export class FlowSettings {
   async #change(
     pattern: string,
     { by = this.#host.who, reason }: ChangeSettingsOptions,
-    change: (former: FlowSettingsRecord | undefined) => StoredSettings,
+    change: (former: FlowSettingsRecord | undefined) => StoredSettings | 'keep',
   ): Promise<void> {
     await this.#prepare()
     const origin = { by, at: this.#host.now(), ...defined({ reason }) }
@@ -208,6 +209,7 @@ export class FlowSettings {
       if (found && 'error' in found) throw found.error
       const former = found?.value
       const settings = change(former)
+      if (settings === 'keep') return 'keep'
       if (Object.keys(settings).every((key) => key === 'force')) return found ? undefined : 'keep'
       const isSwitched = settings.enabled !== former?.settings.enabled
       const switched = isSwitched || !former ? origin : (former.switched ?? originOf(former))

@@ -21,6 +21,9 @@ const REFRESH_AFTER_MS = 20_000
 /** The age after which a post waits until they are read. */
 const MAX_AGE_MS = 30_000
 
+/** No board has this revision. */
+const UNKNOWN_REVISION = -1
+
 export interface PostSettingsOptions {
   readonly backend: { readonly limits: Pick<BackendLimits, 'revision'>; readonly shared: boolean }
   readonly records: Pick<BoardRecords, 'of' | 'report'>
@@ -35,6 +38,8 @@ export class PostSettings {
   readonly #now: () => number
   #rules = NO_FLOW_RULES
   #revision = 0
+  /** The number of calls of {@link expire}. */
+  #expirations = 0
   #readAt = Number.NEGATIVE_INFINITY
   #reading: Promise<void> | undefined
 
@@ -64,24 +69,37 @@ export class PostSettings {
   /** Makes the next post read the settings: this process has changed them. */
   expire(): void {
     this.#readAt = Number.NEGATIVE_INFINITY
+    this.#expirations += 1
+  }
+
+  /** Forgets the revision, too: the servers have lost their data, and the next revisions may be equal to former ones. */
+  forget(): void {
+    this.#revision = UNKNOWN_REVISION
+    this.expire()
+  }
+
+  /** Resolves when no post waits for a read that has begun. Never rejects. */
+  async whenIdle(): Promise<void> {
+    await this.#reading?.catch(() => undefined)
   }
 
   async #read(): Promise<void> {
     const { backend, records } = this.#options
     // The settings are at least as new as the beginning of the read.
-    const begunAt = this.#now()
+    const [begunAt, expirations] = [this.#now(), this.#expirations]
     try {
       const revision = await backend.limits.revision()
       if (revision !== this.#revision) {
         const found = await records.of(FLOW_SETTINGS).list()
         for (const record of found) if ('error' in record) records.report(FLOW_SETTINGS.name, record)
         this.#rules = new FlowRules(found)
-        this.#revision = revision
+        this.#revision = expirations === this.#expirations ? revision : UNKNOWN_REVISION
       }
     } catch (error) {
       // A user without the right to read posts with what was known before: at first, without settings.
       if (!(error instanceof AccessDenied)) throw error
     }
-    this.#readAt = begunAt
+    // A change since the beginning may not have been read.
+    if (expirations === this.#expirations) this.#readAt = begunAt
   }
 }

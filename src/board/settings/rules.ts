@@ -3,7 +3,7 @@ import { PatternMap } from '../../core/collections/pattern-map.ts'
 import { InvalidPosting } from '../../core/errors.ts'
 import { defined } from '../../core/options.ts'
 import { formatDuration } from '../../core/time.ts'
-import { HOLD_FLOW } from '../model/expiry.ts'
+import { HOLD_FLOW, toExpirySteps } from '../model/expiry.ts'
 import type { LimitOrigin } from '../model/limits.ts'
 import type { PostOptions } from '../model/posting/post-options.ts'
 import type { Posting } from '../model/posting/posting.ts'
@@ -48,18 +48,17 @@ export class FlowRules {
   readonly #records: PatternMap<ReadRecord<FlowSettingsRecord>>
   readonly #cached = new Map<string, FlowRule>()
 
+  /** Whether jobs of any flow are stopped: it is disabled, or it has a record that cannot be read here. */
+  readonly stopsAny: boolean
+
   constructor(records: readonly ReadRecord<FlowSettingsRecord>[] = []) {
     this.#records = new PatternMap(records, ({ id }) => id)
+    this.stopsAny = records.some((record) => 'error' in record || record.value.settings.enabled === false)
   }
 
   /** Whether nothing is set for any flow. */
   get isEmpty(): boolean {
     return this.#records.size === 0
-  }
-
-  /** Whether jobs of any flow are stopped: it is disabled, or it has a record that cannot be read here. */
-  get stopsAny(): boolean {
-    return this.#records.some((record) => 'error' in record || record.value.settings.enabled === false)
   }
 
   /** Returns the values that all records have for a key. */
@@ -94,29 +93,35 @@ export class FlowRules {
    * Returns a posting, or the template of a schedule's postings, as it is posted.
    *
    * @param given the options that the caller has given, which settings replace only with `force`
-   * @throws InvalidPosting if the job would expire before it could be claimed
+   * @throws InvalidPosting if the job would expire before it could be claimed, because of a setting with `force`
    */
   withPosted<T extends Template>(template: T, given: readonly string[] = template.explicit ?? []): T {
-    const changes = this.#changes(template.details.flow, { keys: POSTED_KEYS, explicit: given })
-    if (!changes) return template
-    const { delay, expiresAfter, ...others } = changes
-    // The poster claims the job itself: it waits no delay, and the job expires when the poster has died.
-    const times = template.reserved ? {} : defined({ delay, expiresAfter })
-    const posted = withChanges(template, { ...others, ...times })
+    const replacing = this.#replacing(template.details.flow, { keys: POSTED_KEYS, explicit: given })
+    if (replacing.length === 0) return template
+    const changes: Mutable<StoredSettings> = Object.fromEntries(replacing.map(([key, { value }]) => [key, value]))
+    if (template.reserved) {
+      // The poster claims the job itself: it waits no delay, and the job expires when the poster has died.
+      delete changes.delay
+      delete changes.expiresAfter
+    } else resolveTimes(template, changes, new Map(replacing))
+    const posted = withChanges(template, changes)
     // In a posting, an absent queue stands for the default one.
     if (posted.queue === DEFAULT_QUEUE) delete posted.queue
-    if (posted.delay !== undefined && posted.expiresAfter !== undefined && posted.delay >= posted.expiresAfter)
-      throw new InvalidPosting(
-        `flow ${template.details.flow}: the job would expire before it could be claimed: its delay is ${formatDuration(posted.delay)}, and it expires after ` +
-          `${formatDuration(posted.expiresAfter)}; one of the two is a setting of the flow, which jobboard flows show lists`,
-      )
     return posted
   }
 
   /** Returns the posting as it is treated at a claim or settlement. Returns the posting itself where no setting changes it. */
   applyTo(posting: Posting): Posting {
     const { details, explicit = [] } = posting
-    return withChanges(posting, this.#changes(details.flow, { keys: CLAIM_KEYS, explicit }))
+    const changes = this.#changes(details.flow, { keys: CLAIM_KEYS, explicit })
+    if (!changes) return posting
+    const { expiresAfter, ...others } = changes
+    // The board keeps the time of the first post: the time of one that was replaced counts from the newest post.
+    const elapsed = toExpirySteps(posting.replacedAfter ?? 0)
+    return withChanges(posting, {
+      ...others,
+      ...(expiresAfter === undefined ? {} : { expiresAfter: elapsed + expiresAfter }),
+    })
   }
 
   /** Returns the settings that {@link applyTo} puts in place of options of the posting, with their origins. */
@@ -155,6 +160,32 @@ type Template = Pick<Posting, 'details' | 'explicit' | 'reserved'> & {
   queue?: string
   delay?: number
   expiresAfter?: number
+}
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] }
+
+/**
+ * Leaves out the setting of a time by which the job would expire before it could be claimed: first the delay, then the expiry. A setting with `force` stays.
+ *
+ * @throws InvalidPosting if both have to stay
+ */
+function resolveTimes(
+  template: Template,
+  changes: Mutable<StoredSettings>,
+  applied: ReadonlyMap<ExplicitKey, AppliedSetting>,
+): void {
+  const times = () => [changes.delay ?? template.delay, changes.expiresAfter ?? template.expiresAfter] as const
+  for (const key of ['delay', 'expiresAfter'] as const) {
+    const [delay, expiresAfter] = times()
+    if (delay === undefined || expiresAfter === undefined || delay < expiresAfter) return
+    if (!applied.get(key)?.force) delete changes[key]
+  }
+  const [delay, expiresAfter] = times()
+  if (delay === undefined || expiresAfter === undefined || delay < expiresAfter) return
+  throw new InvalidPosting(
+    `flow ${template.details.flow}: the job would expire before it could be claimed: its delay is ${formatDuration(delay)}, and it expires after ` +
+      `${formatDuration(expiresAfter)}; jobboard flows show lists the settings of the flow`,
+  )
 }
 
 function withChanges<T extends Template>(template: T, changes: StoredSettings | undefined): T {

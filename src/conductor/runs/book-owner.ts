@@ -32,11 +32,15 @@ export function ownAgeOf({ keep }: Meta): number | undefined {
   return typeof keep === 'number' && keep >= 0 ? keep : undefined
 }
 
-/** Returns the ages in milliseconds at which these flows have their books removed. */
-export function toFlowAges(flows: readonly Pick<AnyFlow, 'keepLogbooks'>[]): readonly number[] {
+/** Returns the ages in milliseconds at which the books of these flows are to be removed. */
+export function toFlowAges(flows: readonly Pick<AnyFlow, 'keepLogbooks' | 'posting'>[]): readonly number[] {
   return flows.flatMap((flow) => {
     const keep = toStoredAge(flow)
-    return typeof keep === 'number' ? [keep] : []
+    const { resultTtl } = flow.posting ?? {}
+    return [
+      ...(typeof keep === 'number' ? [keep] : []),
+      ...(resultTtl === undefined ? [] : [toMilliseconds(resultTtl, 'resultTtl')]),
+    ]
   })
 }
 

@@ -81,6 +81,27 @@ test('a change of this process is read with its next post', async () => {
   expect(queue()).toBe('two')
 })
 
+test('a change of this process during a read is read again', async () => {
+  const { at, settings, queue } = setup()
+  at.revision = 5
+  const reading = settings.whenKnown()
+  Object.assign(at, { revision: 6, queue: 'two' })
+  settings.expire()
+  await reading
+  await settings.whenKnown()
+  expect(queue()).toBe('two')
+})
+
+test('after the servers have lost their data, an equal revision is read again', async () => {
+  const { at, settings, queue } = setup()
+  at.revision = 5
+  await settings.whenKnown()
+  Object.assign(at, { queue: 'two' })
+  settings.forget()
+  await settings.whenKnown()
+  expect(queue()).toBe('two')
+})
+
 test('without servers, a post that has to wait for the settings fails, and one that knows them goes on', async () => {
   const { at, settings, queue } = setup()
   at.fails = new NotConnected('away')

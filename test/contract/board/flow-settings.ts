@@ -200,6 +200,73 @@ export function flowSettingsContract({ open, openUnviewed, expire }: Place): voi
     }
   })
 
+  test('a job that its poster claims has them, but the times before its claim', async () => {
+    const operator = await openUnviewed()
+    const times = { delay: '1h', expiresAfter: '2h' } as const
+    await operator.flowSettings.set('*', { ...times, priority: 'LOW', queue: 'bulk', onOwnerLost: 'fail' })
+    const board = await openUnviewed()
+    const claim = await board.postAndClaim('report', {}, { timeout: '20s' })
+    expect(claim.job).toMatchObject({ priority: 'LOW', queue: 'bulk', onOwnerLost: 'fail' })
+    await claim.consume()
+  })
+
+  test('limits of patterns do not apply to jobs without limits, such as holds of resources', async () => {
+    const [operator, board] = [await openUnviewed(), await open()]
+    await operator.limits.set('*', { concurrency: 1 })
+    await operator.limits.set('flow*', { concurrency: 0 })
+    await operator.limits.stop('fl*')
+    await operator.flowSettings.set('other', { enabled: false })
+    await using _one = await board.hold({ exclusive: ['one'], timeout: '20s' })
+    await using _two = await board.hold({ exclusive: ['two'], timeout: '20s' })
+  })
+
+  test('a time by which the job would expire before its turn is left out, unless it is forced', async () => {
+    const operator = await openUnviewed()
+    await operator.flowSettings.set('report', { delay: '1h' })
+    await operator.flowSettings.set('rep*', { expiresAfter: '10m' })
+    await operator.flowSettings.set('forced', { delay: '1h', force: true })
+    const board = await openUnviewed()
+    const [both, said, expiring] = [
+      await board.post('report', {}),
+      await board.post('report', {}, { expiresAfter: '5m' }),
+      await board.post('repair', {}, { delay: '30m' }),
+    ]
+    const timesOf = async ({ uuid }: { readonly uuid: string }) => {
+      const { delayedUntil, expiresAt, postedAt } = await operator.find(uuid)
+      return [delayedUntil, expiresAt].map((time) => time && (time.getTime() - (postedAt?.getTime() ?? 0)) / 60_000)
+    }
+    expect(await timesOf(both)).toEqual([undefined, 10])
+    expect(await timesOf(said)).toEqual([undefined, 5])
+    expect(await timesOf(expiring)).toEqual([30, undefined])
+    expect(await rejectionOf(board.post('forced', {}, { expiresAfter: '10m' }))).toMatchObject({
+      code: 'JOBBOARD_INVALID_POSTING',
+      message: expect.stringContaining('would expire before it could be claimed'),
+    })
+  })
+
+  test('the first post is done as it was called, whatever its caller does meanwhile', async () => {
+    const operator = await openUnviewed()
+    await operator.flowSettings.set('report', { queue: 'bulk' })
+    const before = await operator.post('before', {})
+    const board = await openUnviewed()
+    const [store, after] = [{ list: [1] }, [before.uuid]]
+    const posting = board.post('report', store, { after })
+    store.list.push(2)
+    after.length = 0
+    const job = await operator.find((await posting).uuid)
+    expect(job).toMatchObject({ queue: 'bulk', details: { store: { list: [1] } } })
+    expect(await rejectionOf(operator.claim(job))).toMatchObject({ message: expect.stringContaining('it waits for') })
+  })
+
+  test('a post that was called before the board is closed is done, also the first one', async () => {
+    const operator = await openUnviewed()
+    await operator.flowSettings.set('report', { queue: 'bulk' })
+    const board = await openUnviewed()
+    const posting = board.post('report', {})
+    await board.close()
+    expect((await operator.find((await posting).uuid)).queue).toBe('bulk')
+  })
+
   test('jobs of schedules have them', async () => {
     const board = await open()
     await board.schedules.put(schedule('plain', { every: '1d' }, 'report', {}))
@@ -256,6 +323,10 @@ export function flowSettingsContract({ open, openUnviewed, expire }: Place): voi
     expect((await flowSettings.list())[1]?.settings).toEqual({ backOff: { first: 10_000, factor: 3 }, queue: 'bulk' })
     expect(await flowSettings.unset('report', { keys: ['queue', 'backOff', 'delay'] })).toEqual(['queue', 'backOff'])
     expect((await flowSettings.list()).map((each) => each.flow)).toEqual(['rep*'])
+    await flowSettings.set('report', { enabled: false }, { by: 'bob' })
+    expect(await rejectionOf(flowSettings.unset('report', { keys: ['queue'], by: 'eve' }))).toBeInstanceOf(NotFound)
+    expect((await flowSettings.list())[1]).toMatchObject({ flow: 'report', by: 'bob' })
+    await flowSettings.unset('report')
     for (const keys of [['queue'], undefined] as const)
       expect(await rejectionOf(flowSettings.unset('report', keys ? { keys } : {}))).toBeInstanceOf(NotFound)
   })

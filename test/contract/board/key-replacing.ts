@@ -1,7 +1,7 @@
 /** A post with `on: 'replace'` gives its posting to a job with its key that was never claimed. */
 import { describe, expect, test } from 'vitest'
 import type { Job, JobBoard, KeyOptions, PostOptions } from '../../../src/board/index.ts'
-import { openSide } from '../../../src/board/internal.ts'
+import { boardInternals, openSide } from '../../../src/board/internal.ts'
 import { makePosting } from '../../../src/board/model/posting/post-options.ts'
 import { InvalidArgument, InvalidState, NotFound, Unclaimable } from '../../../src/core/errors.ts'
 import { jobIdFor } from '../../board/boards.ts'
@@ -40,6 +40,8 @@ export function keyReplacingContract(
     for (const board of [here, there]) {
       expect(await namesOn(board)).toEqual(['second', 'behind'])
       const found = await board.find(first.uuid)
+      // Releases that know no queues leave it alone.
+      expect(boardInternals(board).postingOf(found).format).toBe(6)
       expect(found).toMatchObject({ name: 'second', queue: 'large', deadline: 60_000, maxAttempts: 3, runs: 0 })
     }
     const [claim] = await here.claimNext()

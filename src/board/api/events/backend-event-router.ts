@@ -2,8 +2,10 @@
 
 import type { ClaimParts } from '../../claims/assemble-claims.ts'
 import type { BackendSink, BoardSessionEvent, SessionState } from '../../contract/index.ts'
+import type { LimitBook } from '../../limits/limit-book.ts'
 import type { BoardRecords } from '../../records/board-records.ts'
 import type { EntityRegistry } from '../../records/entity-registry.ts'
+import type { PostSettings } from '../../settings/post-settings.ts'
 import type { LiveView } from '../../view/live-view.ts'
 import type { BatchWaits } from '../batches/batch-waits.ts'
 import type { ErrorReporter } from './events.ts'
@@ -14,6 +16,8 @@ export interface BackendEventRouterOptions {
   readonly claims: Pick<ClaimParts, 'session' | 'held' | 'settler'>
   readonly entities: EntityRegistry
   readonly records: BoardRecords
+  readonly limitBook: Pick<LimitBook, 'readAnew'>
+  readonly postSettings: Pick<PostSettings, 'forget'>
   /** The board, for the log. */
   readonly uri: string
   readonly errorReporter: ErrorReporter
@@ -33,7 +37,7 @@ export class BackendEventRouter {
 
   constructor(options: BackendEventRouterOptions) {
     this.#options = options
-    const { view, claims, records, batches, healthCounters, onError } = options
+    const { view, claims, records, batches, healthCounters, limitBook, postSettings, onError } = options
     this.sink = {
       changes: (batch) => view.apply(batch),
       followed: (batch) => view.follower.onChanges(batch),
@@ -49,7 +53,13 @@ export class BackendEventRouter {
       mayExist: (uuid) => view.mayContain(uuid),
       paused: (paused) => this.#pausedChanged(paused),
       session: (event) => this.#sessionChanged(event),
-      health: (event) => healthCounters.note(event),
+      health: (event) => {
+        if (event === 'emptied') {
+          postSettings.forget()
+          void limitBook.readAnew()
+        }
+        healthCounters.note(event)
+      },
       error: onError,
     }
   }

@@ -136,9 +136,13 @@ export class Poster {
   #postStore(flow: AnyFlow | string, store: object, options: PostOptions, context: PostContext): Promise<PostedJob> {
     const made = this.#toCheckedPost(flow, store, options, context)
     const waits = this.#settings.whenKnown()
-    if (waits === undefined) return this.#postMade(made, options, context)
-    // The posting has a copy of the store by now: the caller may change it.
-    const copy = { ...options }
+    // A post in a transaction of the caller must not be sent after the caller has ended the transaction: it uses what is known.
+    if (waits === undefined || options.client !== undefined) {
+      waits?.catch(() => undefined)
+      return this.#postMade(made, options, context)
+    }
+    // The caller may change its objects meanwhile. The posting has a copy of the store by now.
+    const copy = { ...options, ...copyLists(options) }
     return waits.then(() => this.#postMade(made, copy, context))
   }
 
@@ -377,6 +381,17 @@ export class Poster {
     const stored = { id, posting, revision, order, postedAt: now, writtenAt: now, bytes }
     return after.length > 0 ? { ...stored, waits: true } : stored
   }
+}
+
+/** Returns copies of the options that are read again after a posting was made. */
+function copyLists({ after, batch }: PostOptions): Pick<PostOptions, 'after' | 'batch'> {
+  return defined({ after: Array.isArray(after) ? after.map(copyFields) : after, batch: copyFields(batch) })
+}
+
+/** Returns a copy of a plain object, and anything else as it is: jobs and batches are objects of a class. */
+function copyFields<T>(value: T): T {
+  const isPlain = typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype
+  return isPlain ? { ...value } : value
 }
 
 function toPostedJob({ entry, posting, taken }: TakenJob): PostedJob {

@@ -11,7 +11,7 @@ import { MAX_DURATION_MS } from '../../../core/time.ts'
 import type { Backend, KeyTaken, StoredJob } from '../../contract/index.ts'
 import { isDoomed } from '../../model/dependencies.ts'
 import { type JobEntry, newEntry } from '../../model/entry.ts'
-import { HOLD_FLOW } from '../../model/expiry.ts'
+import { HOLD_FLOW, toExpirySteps } from '../../model/expiry.ts'
 import type { KeyTakenReason, OnTakenKey } from '../../model/key.ts'
 import { type Posting, toFormat } from '../../model/posting/posting.ts'
 import type { LiveView } from '../../view/live-view.ts'
@@ -32,9 +32,6 @@ export interface TakenJob {
     readonly replaced?: true
   }
 }
-
-/** The step to which the elapsed time of an expiring job is rounded up: the reason in the trash shows the time to people. */
-const EXPIRY_STEP_MS = 1_000
 
 export class TakenKeys {
   readonly #backend: Backend
@@ -154,7 +151,12 @@ function toReplacement(
     ...(expiresAfter === undefined ? {} : { expiresAfter: toExpirySteps(elapsedMs) + expiresAfter }),
     ...(hasTimes && elapsedMs > 0 ? { replacedAfter: elapsedMs } : {}),
   }
-  return { ...rest, ...fields, uuid: current.uuid, format: toFormat({ ...fields, maxAttempts: wanted.maxAttempts }) }
+  return {
+    ...rest,
+    ...fields,
+    uuid: current.uuid,
+    format: toFormat({ ...wanted, ...fields, after: current.after, batch: current.batch }),
+  }
 }
 
 /**
@@ -185,10 +187,6 @@ export function toRestored({ delay: _, replacedAfter, keyFor, expiresAfter, ...r
 /** Returns the rest of a time, and the whole time if nothing would be left: another program may have written it. */
 function shorten(time: number, elapsed: number): number {
   return time > elapsed ? time - elapsed : time
-}
-
-function toExpirySteps(elapsedMs: number): number {
-  return Math.ceil(elapsedMs / EXPIRY_STEP_MS) * EXPIRY_STEP_MS
 }
 
 /**
