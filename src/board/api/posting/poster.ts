@@ -301,10 +301,7 @@ export class Poster {
     const fields = toNameAndDetails(flow, store, options)
     const merged = typeof flow === 'string' ? options : withFlowPosting(flow, checked, options)
     const explicit = this.#backend.shared ? undefined : givenClaimKeys(options)
-    const posting = makePosting(
-      { ...merged, ...fields, postedBy: this.#who, trace, ...defined({ explicit }) },
-      reservation,
-    )
+    const posting = makePosting({ ...merged, ...fields, postedBy: this.#who, trace, explicit }, reservation)
     assertSupported(this.#backend, posting)
     return { posting, onApplied: toOnTakenKey(merged.key) }
   }

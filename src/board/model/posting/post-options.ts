@@ -137,7 +137,7 @@ export function makePosting(
     readonly name: string
     readonly postedBy?: string
     readonly trace?: TraceContext | undefined
-    readonly explicit?: readonly string[]
+    readonly explicit?: readonly string[] | undefined
   },
   reservation?: Reservation,
 ): Posting {
