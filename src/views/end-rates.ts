@@ -1,7 +1,8 @@
-/** How many jobs of each queue end in a minute, from the history of a board. */
+/** How many jobs of each queue end in a minute, and how long they have waited for their start, from the history of a board. */
 import type { EndedJob, JobBoard } from '../board/index.ts'
 import { boardInternals } from '../board/internal.ts'
 import { AccessDenied } from '../core/errors.ts'
+import { defined } from '../core/options.ts'
 import { monotonic } from '../core/time.ts'
 
 /** The jobs of the last minute are counted. */
@@ -14,8 +15,15 @@ const LIMITS = [100, 1_000] as const
 /** The minimum time between two reads. */
 const MIN_READ_PERIOD_MS = 5_000
 
-/** The numbers of jobs that end in a minute, done or not, by queue. */
-export type EndRates = ReadonlyMap<string, number>
+/** What the history says of the jobs of a queue that have ended in the last minute. */
+export interface QueueEnds {
+  /** The number of the jobs that end in a minute, done or not. */
+  readonly endedPerMinute: number
+  /** The median of the milliseconds from the post to the start, of the jobs that ran once; absent without one. */
+  readonly waitedMs?: number
+}
+
+export type EndRates = ReadonlyMap<string, QueueEnds>
 
 /** Reads the rates of a board, at most every five seconds, because a reader of the board may read every second. */
 export class EndRateReader {
@@ -59,18 +67,28 @@ interface RateOptions {
   readonly limit: number
 }
 
-/** Returns how many jobs of each queue end in a minute; undefined without jobs. @param ended the newest jobs of the history */
+/** Returns what the newest jobs of the history say of each queue; undefined without jobs. */
 export function endRatesOf(
-  ended: readonly Pick<EndedJob, 'queue' | 'endedAt'>[],
-  options: RateOptions,
+  ended: readonly Pick<EndedJob, 'queue' | 'endedAt' | 'runs' | 'postedAt' | 'startedAt'>[],
+  { now, limit }: RateOptions,
 ): EndRates | undefined {
   if (ended.length === 0) return undefined
-  const { now, limit } = options
-  const ages = ended.map(({ queue, endedAt }) => ({ queue, age: now - endedAt.getTime() }))
+  const ageOf = ({ endedAt }: Pick<EndedJob, 'endedAt'>) => now - endedAt.getTime()
   // The clocks of the owners differ a little: the oldest need not be the last.
-  const covered = ended.length >= limit ? Math.max(1, ...ages.map(({ age }) => age)) : PERIOD_MS
+  const covered = ended.length >= limit ? Math.max(1, ...ended.map(ageOf)) : PERIOD_MS
   const period = Math.min(covered, PERIOD_MS)
-  const counts = new Map<string, number>()
-  for (const { queue, age } of ages) if (age <= period) counts.set(queue, (counts.get(queue) ?? 0) + 1)
-  return new Map([...counts].map(([queue, count]) => [queue, Math.round((count * PERIOD_MS) / period)]))
+  const counts = new Map<string, { count: number; readonly waits: number[] }>()
+  for (const job of ended) {
+    if (ageOf(job) > period) continue
+    const { queue, runs, postedAt, startedAt } = job
+    const known = counts.get(queue) ?? { count: 0, waits: [] }
+    counts.set(queue, known)
+    known.count += 1
+    if (runs === 1 && startedAt) known.waits.push(Math.max(0, startedAt.getTime() - postedAt.getTime()))
+  }
+  const toEnds = ({ count, waits }: { readonly count: number; readonly waits: readonly number[] }): QueueEnds => {
+    const waitedMs = waits.toSorted((a, b) => a - b)[Math.floor(waits.length / 2)]
+    return { endedPerMinute: Math.round((count * PERIOD_MS) / period), ...defined({ waitedMs }) }
+  }
+  return new Map([...counts].map(([queue, known]) => [queue, toEnds(known)]))
 }

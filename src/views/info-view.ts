@@ -53,6 +53,8 @@ export interface QueueView extends JobCount {
   readonly conductors: number
   /** The number of its jobs that have ended in the last minute, done or not; absent where the board has no history. */
   readonly endedPerMinute?: number
+  /** The median of the milliseconds from the post to the start, of those that ran once; absent without one. */
+  readonly waitedMs?: number
 }
 
 export interface LimitsView {
@@ -142,6 +144,8 @@ interface QueueCounts extends JobCount {
   readonly oldest?: Date | undefined
 }
 
+const NONE_ENDED = { endedPerMinute: 0 } as const
+
 interface QueueFacts {
   readonly pauses: readonly QueuePause[]
   readonly conductors: readonly ConductorView[]
@@ -162,7 +166,8 @@ function toQueueViews(
       unclaimed,
       claimed,
       conductors: serving,
-      ...defined({ oldest, pause: pauseOfQueue(queue, pauses), endedPerMinute: rates && (rates.get(queue) ?? 0) }),
+      ...defined({ oldest, pause: pauseOfQueue(queue, pauses) }),
+      ...(rates && (rates.get(queue) ?? NONE_ENDED)),
     }
   })
 }

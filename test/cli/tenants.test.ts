@@ -1,6 +1,7 @@
 /** Schedules that tenants of `jobboard.yaml` have of their own: on the board of a real conductor, and their mistakes. */
-import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeEach, describe, expect } from 'vitest'
 import { openBoard } from '../../src/index.ts'
+import { usual as test, variant } from '../variant.ts'
 import { type CliFolder, createCliFolder, killRemaining } from './workplace.ts'
 
 const FLOWS = `
@@ -82,17 +83,20 @@ tenants:
   for (const id of Object.keys(expected)) expect(stdout).toContain(id)
 })
 
-test('without its entry a tenant has the common schedule again, and what only the tenant had is removed', async () => {
-  const own = 'submit: { every: 7h }\n      merge: { flow: clean, every: 5m }'
-  await config(`${COMMON}tenants:\n  atlas:\n  lhcb:\n    schedules:\n      ${own}\n`)
-  expect(await declare()).toMatchObject({ 'submit/lhcb': { rule: '7h' }, 'merge/lhcb': {} })
-  await config(`${COMMON}tenants: [lhcb, atlas]\n`)
-  const left = await declare()
-  expect(Object.keys(left).sort()).toEqual(['clean/atlas', 'clean/lhcb', 'submit/atlas', 'submit/lhcb'])
-  expect(left['submit/lhcb']).toMatchObject({ rule: '1h' })
-})
+variant(
+  'without its entry a tenant has the common schedule again, and what only the tenant had is removed',
+  async () => {
+    const own = 'submit: { every: 7h }\n      merge: { flow: clean, every: 5m }'
+    await config(`${COMMON}tenants:\n  atlas:\n  lhcb:\n    schedules:\n      ${own}\n`)
+    expect(await declare()).toMatchObject({ 'submit/lhcb': { rule: '7h' }, 'merge/lhcb': {} })
+    await config(`${COMMON}tenants: [lhcb, atlas]\n`)
+    const left = await declare()
+    expect(Object.keys(left).sort()).toEqual(['clean/atlas', 'clean/lhcb', 'submit/atlas', 'submit/lhcb'])
+    expect(left['submit/lhcb']).toMatchObject({ rule: '1h' })
+  },
+)
 
-test('a tenant switches on what is off for all', async () => {
+variant('a tenant switches on what is off for all', async () => {
   await config(`
 schedules:
   submit: { flow: submit, every: 1h, tenants: all, enabled: false }
@@ -103,7 +107,7 @@ tenants:
   expect(await declare()).toMatchObject({ 'submit/lhcb': { state: 'active' }, 'submit/atlas': { state: 'paused' } })
 })
 
-test('a schedule that a module exports for tenants is a common one, also where the file changes it', async () => {
+variant('a schedule that a module exports for tenants is a common one, also where the file changes it', async () => {
   await place.write('flows.mjs', EXPORTED)
   const tenants = `
 tenants:
@@ -126,7 +130,7 @@ tenants:
   })
 })
 
-test('a deployment changes the entry of a tenant key by key', async () => {
+variant('a deployment changes the entry of a tenant key by key', async () => {
   await config(`${COMMON}
 tenants:
   atlas:
@@ -183,7 +187,7 @@ describe('a mistake is one line with its place', () => {
     expect(await place.spawned(['conductor', '--burst'])).toMatchObject({ exitCode: 2, stderr: fault })
   })
 
-  test('a schedule that no loaded module exports is found where a conductor starts', async () => {
+  variant('a schedule that no loaded module exports is found where a conductor starts', async () => {
     await place.write('flows.mjs', EXPORTED)
     await config('tenants:\n  dune: { schedules: { submit: { every: 1h }, clen: { enabled: false } } }\n')
     expect((await place.bare(['config', 'check'])).stderr.split('\n').slice(0, -1)).toEqual([

@@ -1,7 +1,8 @@
 /** `flows: auto`: the modules that the packages of a project name in their field `jobboard`. */
 import { chmod, chown, mkdir, rename, rm, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeEach, describe, expect } from 'vitest'
+import { usual as test, variant } from '../../variant.ts'
 import { type CliFolder, createCliFolder, jsonLines, killRemaining } from '../workplace.ts'
 
 let place: CliFolder
@@ -95,7 +96,7 @@ test('config show lists each module with its package', async () => {
   })
 })
 
-test('auto beside others: a file that has two names is loaded once, and its services with it', async () => {
+variant('auto beside others: a file that has two names is loaded once, and its services with it', async () => {
   await project({ jobboard: './flows.js' })
   await place.write('flows.js', moduleOf('own', 'export const services = { db: 1 }'))
   await place.write('extra.js', moduleOf('extra', 'export const services = { mail: 1 }'))
@@ -104,25 +105,28 @@ test('auto beside others: a file that has two names is loaded once, and its serv
   expect(await place.bare(['config', 'check'])).toMatchObject({ exitCode: 0, stderr: '' })
 })
 
-test('--flows auto begins in the working directory, and a file in its own folder; packages may be above it', async () => {
-  await install('near', { jobboard: './dist/near.js' }, ['near'])
-  await install('far', { jobboard: './dist/far.js' }, ['far'])
-  await project({ dependencies: { far: '*' } })
-  await place.write('jobboard.yaml', 'flows: auto\n')
-  await place.write('apps/web/package.json', manifest({ dependencies: { near: '*' } }))
-  await mkdir(join(place.cwd, 'apps/web/src'))
-  const below = join(place.cwd, 'apps/web/src')
-  expect(await loaded(['post', 'far'], below)).toEqual(['far'])
-  expect(await loaded(['post', 'near', '--flows', 'auto'], below)).toEqual(['near'])
-  expect((await place.jobboard(['post', 'nearr', '--flows', 'auto'], { cwd: below })).stderr).toBe(
-    'jobboard: module auto has no flow "nearr"; did you mean near?\n',
-  )
-  expect((await place.jobboard(['post', 'farr'], { cwd: below })).stderr).toBe(
-    'jobboard: module auto has no flow "farr"; did you mean far?\n',
-  )
-})
+variant(
+  '--flows auto begins in the working directory, and a file in its own folder; packages may be above it',
+  async () => {
+    await install('near', { jobboard: './dist/near.js' }, ['near'])
+    await install('far', { jobboard: './dist/far.js' }, ['far'])
+    await project({ dependencies: { far: '*' } })
+    await place.write('jobboard.yaml', 'flows: auto\n')
+    await place.write('apps/web/package.json', manifest({ dependencies: { near: '*' } }))
+    await mkdir(join(place.cwd, 'apps/web/src'))
+    const below = join(place.cwd, 'apps/web/src')
+    expect(await loaded(['post', 'far'], below)).toEqual(['far'])
+    expect(await loaded(['post', 'near', '--flows', 'auto'], below)).toEqual(['near'])
+    expect((await place.jobboard(['post', 'nearr', '--flows', 'auto'], { cwd: below })).stderr).toBe(
+      'jobboard: module auto has no flow "nearr"; did you mean near?\n',
+    )
+    expect((await place.jobboard(['post', 'farr'], { cwd: below })).stderr).toBe(
+      'jobboard: module auto has no flow "farr"; did you mean far?\n',
+    )
+  },
+)
 
-test('a linked package of a workspace', async () => {
+variant('a linked package of a workspace', async () => {
   await project({ dependencies: { lib: '*' } })
   await place.write('packages/lib/package.json', manifest({ name: 'lib', jobboard: './flows.js' }))
   await place.write('packages/lib/flows.js', moduleOf('lib'))
@@ -130,7 +134,7 @@ test('a linked package of a workspace', async () => {
   expect(await loaded(['conductor', '--burst', '--flows', 'auto'])).toEqual(['lib'])
 })
 
-test('a package that is named can have several modules', async () => {
+variant('a package that is named can have several modules', async () => {
   await install('reports', { jobboard: ['dist/daily.js', './dist/weekly.js'] }, ['daily', 'weekly'])
   await install('mail', { jobboard: './dist/mail.js' }, ['mail'])
   expect(await loaded(['conductor', '--burst', '--flows', 'reports', '--flows', 'mail'])).toEqual([
@@ -265,7 +269,7 @@ test.runIf(process.getuid?.() === 0)(
   },
 )
 
-test('a board of its own flows, and a variable for auto', async () => {
+variant('a board of its own flows, and a variable for auto', async () => {
   await project({ dependencies: { mail: '*' } })
   await install('mail', { jobboard: './dist/mail.js' }, ['mail'])
   await place.write(

@@ -1,6 +1,6 @@
 /** The state of a board as bars and tables. */
 
-import { formatAge, type InfoView, type QueueView, type RunningView } from '../../../views/index.ts'
+import { formatAge, formatDuration, type InfoView, type QueueView, type RunningView } from '../../../views/index.ts'
 import { PRIORITY_CHOICES } from '../../input/choices.ts'
 import { renderBar } from './columns.ts'
 import { conductorsTable } from './lists.ts'
@@ -104,11 +104,14 @@ function rowTotal({ parts }: BarRow): number {
   return parts.reduce((total, [count]) => total + count, 0)
 }
 
-const RATE_COLUMN: Column<QueueView> = {
-  title: 'ENDED/MIN',
-  value: ({ endedPerMinute }) => endedPerMinute?.toString(),
-  optional: true,
-}
+const END_COLUMNS: readonly Column<QueueView>[] = [
+  { title: 'ENDED/MIN', value: ({ endedPerMinute }) => endedPerMinute?.toString(), optional: true },
+  {
+    title: 'WAITED',
+    value: ({ waitedMs }) => (waitedMs === undefined ? undefined : formatDuration(waitedMs)),
+    optional: true,
+  },
+]
 
 /** Returns a table of the queues, unless the default one is the only one and not paused. */
 function queueLines({ queues }: InfoView, screen: Screen): string[] {
@@ -118,7 +121,7 @@ function queueLines({ queues }: InfoView, screen: Screen): string[] {
     { title: 'UNCLAIMED', value: ({ unclaimed }) => String(unclaimed) },
     { title: 'CLAIMED', value: ({ claimed }) => String(claimed) },
     { title: 'OLDEST', value: ({ oldest }) => oldest && formatAge(oldest, screen.now) },
-    ...(queues.some(({ endedPerMinute }) => endedPerMinute !== undefined) ? [RATE_COLUMN] : []),
+    ...(queues.some(({ endedPerMinute }) => endedPerMinute !== undefined) ? END_COLUMNS : []),
     {
       title: 'CONDUCTORS',
       value: ({ conductors }) => String(conductors),
