@@ -96,7 +96,7 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
       }
       const sizeWith = (text: string) => {
         const details = { flow: 'flow', store: { text } }
-        const posting = makePosting({ ...options, name: 'flow', details, postedBy: board.who })
+        const posting = makePosting({ ...options, name: 'flow', details, postedBy: board.who, explicit: ['deadline'] })
         return encodePosting(posting, { encoding: 'msgpack', limit: Number.POSITIVE_INFINITY }).length
       }
       const almost = 'x'.repeat(400_000)
