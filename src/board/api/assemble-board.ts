@@ -12,6 +12,7 @@ import type { ScheduleHost } from '../schedules/schedule-host.ts'
 import { Schedules } from '../schedules/schedules.ts'
 import { FlowSettings } from '../settings/flow-settings.ts'
 import { PostSettings } from '../settings/post-settings.ts'
+import { FLOW_SETTINGS } from '../settings/record.ts'
 import { LiveView } from '../view/live-view.ts'
 import { Batches } from './batches/batches.ts'
 import { BoardLife } from './board-life.ts'
@@ -116,7 +117,10 @@ function assembleKnowledge(
   const entities = new EntityRegistry({ entities: backend.entities, signal, onError })
   const limitBook = new LimitBook({ backend, records, onError, onRules: (rules) => events.rulesChanged(rules) })
   const watched = () => (limitBook.revision === undefined ? undefined : limitBook.flowRules)
-  const postSettings = new PostSettings({ backend, records, watched })
+  const postSettings = new PostSettings({
+    ...{ backend, watched, store: records.of(FLOW_SETTINGS) },
+    onUnreadable: (record) => records.report(FLOW_SETTINGS.name, record),
+  })
   const view = new LiveView({
     ...{ backend, signal, listener: events, unacceptedAfter: settings.unacceptedAfter },
     limits: { open: () => limitBook.open('view'), close: () => limitBook.close('view') },

@@ -11,8 +11,8 @@ type UnservedReason = { readonly text: string } & (
 )
 
 /**
- * Returns the reason that no living conductor serves the queue of a job, or that none of those that serve it knows its flow. Returns
- * undefined without conductors: a program that claims jobs in a loop of its own reports neither queues nor flows.
+ * Returns why no connected conductor can run a job: none serves its queue, or none of those that serve the queue knows its flow. Returns
+ * undefined if no conductor is connected: a program that claims jobs in a loop of its own reports neither queues nor flows.
  */
 export function unservedReason(
   posting: Pick<Posting, 'queue' | 'details'>,

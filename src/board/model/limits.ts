@@ -101,7 +101,7 @@ export function flowSwitchKey(flow: string): string {
 
 const SWITCH_PREFIX = 'flow-enabled/'
 
-/** Returns whether the key is of a job that keeps no limits: no limit and no hold applies to it, also not that of a pattern. */
+/** Returns whether the key belongs to a job that keeps no limits: neither its own limits and holds nor those of patterns apply. */
 export function isSwitchKey(key: string): boolean {
   return key.startsWith(SWITCH_PREFIX)
 }

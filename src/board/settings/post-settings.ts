@@ -12,8 +12,8 @@
 import { AccessDenied } from '../../core/errors.ts'
 import { monotonic } from '../../core/time.ts'
 import type { BackendLimits } from '../contract/index.ts'
-import type { BoardRecords } from '../records/board-records.ts'
-import { FLOW_SETTINGS } from './record.ts'
+import type { RecordStore, UnreadableRecord } from '../records/record-store.ts'
+import type { FlowSettingsRecord } from './record.ts'
 import { FlowRules, NO_FLOW_RULES } from './rules.ts'
 
 /** The age after which the settings are read again beside the posts. */
@@ -26,7 +26,9 @@ const UNKNOWN_REVISION = -1
 
 export interface PostSettingsOptions {
   readonly backend: { readonly limits: Pick<BackendLimits, 'revision'>; readonly shared: boolean }
-  readonly records: Pick<BoardRecords, 'of' | 'report'>
+  readonly store: Pick<RecordStore<FlowSettingsRecord>, 'list'>
+  /** Called with each record that cannot be read here. */
+  readonly onUnreadable: (record: UnreadableRecord) => void
   /** Returns the settings that are watched; undefined while nothing is. */
   readonly watched: () => FlowRules | undefined
   /** Returns the time of a monotonic clock in milliseconds. */
@@ -38,8 +40,8 @@ export class PostSettings {
   readonly #now: () => number
   #rules = NO_FLOW_RULES
   #revision = 0
-  /** The number of calls of {@link expire}. */
-  #expirations = 0
+  /** Whether the settings may have changed since the read in progress has begun. */
+  #isStale = false
   #readAt = Number.NEGATIVE_INFINITY
   #reading: Promise<void> | undefined
 
@@ -57,7 +59,7 @@ export class PostSettings {
   whenKnown(): Promise<void> | undefined {
     const age = this.#now() - this.#readAt
     if (age < REFRESH_AFTER_MS || this.#options.backend.shared || this.#options.watched()) return undefined
-    this.#reading ??= this.#read().finally(() => {
+    this.#reading ??= this.#readWhileStale().finally(() => {
       this.#reading = undefined
     })
     if (age >= MAX_AGE_MS) return this.#reading
@@ -69,7 +71,7 @@ export class PostSettings {
   /** Makes the next post read the settings: this process has changed them. */
   expire(): void {
     this.#readAt = Number.NEGATIVE_INFINITY
-    this.#expirations += 1
+    this.#isStale = true
   }
 
   /** Forgets the revision, too: the servers have lost their data, and the next revisions may be equal to former ones. */
@@ -83,23 +85,30 @@ export class PostSettings {
     await this.#reading?.catch(() => undefined)
   }
 
+  /** Reads again what has expired during a read: a post after the change may wait for the read that began before it. */
+  async #readWhileStale(): Promise<void> {
+    do {
+      this.#isStale = false
+      await this.#read()
+    } while (this.#isStale)
+  }
+
   async #read(): Promise<void> {
-    const { backend, records } = this.#options
+    const { backend, store, onUnreadable } = this.#options
     // The settings are at least as new as the beginning of the read.
-    const [begunAt, expirations] = [this.#now(), this.#expirations]
+    const begunAt = this.#now()
     try {
       const revision = await backend.limits.revision()
       if (revision !== this.#revision) {
-        const found = await records.of(FLOW_SETTINGS).list()
-        for (const record of found) if ('error' in record) records.report(FLOW_SETTINGS.name, record)
+        const found = await store.list()
+        for (const record of found) if ('error' in record) onUnreadable(record)
         this.#rules = new FlowRules(found)
-        this.#revision = expirations === this.#expirations ? revision : UNKNOWN_REVISION
+        this.#revision = this.#isStale ? UNKNOWN_REVISION : revision
       }
     } catch (error) {
       // A user without the right to read posts with what was known before: at first, without settings.
       if (!(error instanceof AccessDenied)) throw error
     }
-    // A change since the beginning may not have been read.
-    if (expirations === this.#expirations) this.#readAt = begunAt
+    if (!this.#isStale) this.#readAt = begunAt
   }
 }

@@ -1,6 +1,5 @@
 /** What a process that only posts knows of the settings of flows: at most 30 s late, for one small request. */
 import { expect, test } from 'vitest'
-import type { RecordStore } from '../../../src/board/records/record-store.ts'
 import { PostSettings, type PostSettingsOptions } from '../../../src/board/settings/post-settings.ts'
 import { FlowRules, NO_FLOW_RULES } from '../../../src/board/settings/rules.ts'
 import { AccessDenied, NotConnected } from '../../../src/core/errors.ts'
@@ -13,12 +12,17 @@ function setup({ shared = false } = {}) {
     queue: 'one',
     fails: undefined as Error | undefined,
     watched: undefined as FlowRules | undefined,
+    /** Resolves when a list arrives that was read before. */
+    arrival: undefined as Promise<void> | undefined,
   }
   const requests: string[] = []
-  const store: Pick<RecordStore<object>, 'list'> = {
+  const store: PostSettingsOptions['store'] = {
     list: async () => {
       requests.push('list')
-      return [{ id: 'report', revision: at.revision, value: { settings: { queue: at.queue }, by: 'ada', at: 0 } }]
+      const value = { settings: { queue: at.queue }, by: 'ada', at: 0 }
+      const read = [{ id: 'report', revision: at.revision, value }]
+      await at.arrival
+      return read
     },
   }
   const settings = new PostSettings({
@@ -32,7 +36,8 @@ function setup({ shared = false } = {}) {
         },
       },
     },
-    records: { of: () => store, report: () => undefined } as unknown as PostSettingsOptions['records'],
+    store,
+    onUnreadable: () => undefined,
     watched: () => at.watched,
     now: () => at.now,
   })
@@ -82,14 +87,21 @@ test('a change of this process is read with its next post', async () => {
 })
 
 test('a change of this process during a read is read again', async () => {
-  const { at, settings, queue } = setup()
-  at.revision = 5
-  const reading = settings.whenKnown()
-  Object.assign(at, { revision: 6, queue: 'two' })
+  const { at, requests, settings, queue } = setup()
+  let arrive = () => {}
+  const arrival = new Promise<void>((resolve) => {
+    arrive = resolve
+  })
+  Object.assign(at, { revision: 5, arrival })
+  const before = settings.whenKnown()
+  await expect.poll(() => requests).toContain('list')
+  Object.assign(at, { revision: 6, queue: 'two', arrival: undefined })
   settings.expire()
-  await reading
-  await settings.whenKnown()
+  const after = settings.whenKnown()
+  arrive()
+  await after
   expect(queue()).toBe('two')
+  await before
 })
 
 test('after the servers have lost their data, an equal revision is read again', async () => {

@@ -287,7 +287,7 @@ export function flowSettingsContract({ open, openUnviewed, expire }: Place): voi
     expect(ends).toEqual(['trashed', 'abandoned'])
   })
 
-  test('are listed, and each value is told with its origin', async () => {
+  test('are listed, and each value has its origin', async () => {
     const board = await openUnviewed({ who: 'ada' })
     const { flowSettings } = board
     await flowSettings.set('rep*', {

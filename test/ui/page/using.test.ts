@@ -259,7 +259,7 @@ describe.skipIf(!hasBrowser)('on the page', () => {
     expect(await box(page).inputValue()).toBe('state:waiting flow:archive-2')
   })
 
-  variant('who may only operate sees settings, and is told why they cannot be changed', async () => {
+  variant('a user with the right operate sees settings, and why that user cannot change them', async () => {
     world.rights.level = 'operate'
     const page = await open('flows')
     const remove = page.getByRole('button', { name: /^Remove settings of quick \(This needs the level admin/ })

@@ -72,8 +72,8 @@ export interface PostOptions {
   /** The back-off after failed runs: by default a random part of 1 s, doubled after each failure, up to 5 min. */
   readonly backOff?: PostBackOff
   /**
-   * The time after the end of the job for which its results can be read: those that the board keeps, and its logbook, which conductors remove then.
-   * By default, the flow and the conductor say for how long they are kept. With 0 the board keeps none.
+   * The time for which the results of the job can be read after its end. Then they expire, and conductors remove the logbook of the job.
+   * By default, the flow and the conductor decide how long they are kept. With 0 the board keeps no results.
    */
   readonly resultTtl?: Duration
   /**
