@@ -8,14 +8,14 @@ import { monotonic } from '../core/time.ts'
 /** The jobs of the last minute are counted. */
 const PERIOD_MS = 60_000
 /**
- * The numbers of jobs that are read, each with its results: the next one only if more jobs have ended in the minute. Where these are more than the
- * last one, a part of the minute is counted.
+ * The numbers of jobs that are read, because each is read with its results: first the smaller one, then the larger one if that has not covered the
+ * minute. If the larger one does not cover it either, the rate is computed from the part that it covers.
  */
 const LIMITS = [100, 1_000] as const
 /** The minimum time between two reads. */
 const MIN_READ_PERIOD_MS = 5_000
 
-/** What the history says of the jobs of a queue that have ended in the last minute. */
+/** The rate and the waits of the jobs of a queue that have ended in the last minute, from the history. */
 export interface QueueEnds {
   /** The number of the jobs that end in a minute, done or not. */
   readonly endedPerMinute: number

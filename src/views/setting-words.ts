@@ -76,7 +76,7 @@ function parseValue(key: string, text: string): unknown {
   }
 }
 
-/** A number without a unit is milliseconds. */
+/** Parses a duration; a number without a unit is in milliseconds. @throws InvalidArgument */
 function toDuration(text: string, what: string): Duration {
   return /^\d+$/.test(text) ? Number(text) : toMilliseconds(text, what)
 }

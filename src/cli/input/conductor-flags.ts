@@ -21,7 +21,7 @@ export const CONDUCTOR_FLAGS = {
     queueNames,
   ],
   '-Q <names>': [
-    'as of a Celery worker: claims jobs of these queues in turn, as --queue NAME=1 for each does',
+    'claims jobs of these queues in turn, like -Q of a Celery worker; the same as --queue NAME=1 for each',
     queueNames,
   ],
   '--size <size>': [`deprecated: --queue with one of ${SIZE_CHOICES.join(', ')}`, someOf(SIZE_CHOICES)],
