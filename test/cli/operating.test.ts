@@ -301,7 +301,7 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
     await conduct()
     expect((await place.jobboard(['jobs', '--queue', 'default'])).stdout).toContain('no jobs on')
     expect((await place.jobboard(['jobs', '--queue', 'bulk'])).stdout).toContain(bulk)
-    expect((await place.jobboard(['info'])).stdout).toMatch(/bulk +1 +0 +\d+m?s +0 +0 +by .*: the disk is full/)
+    expect((await place.jobboard(['info'])).stdout).toMatch(/bulk +1 +0 +\d+m?s +0 +- +0 +by .*: the disk is full/)
     expect((await place.jobboard(['show', bulk])).stdout).toMatch(
       /because +queue bulk was paused by .*: the disk is full/,
     )
