@@ -263,20 +263,21 @@ export function toPlain(value: unknown, what: () => string): unknown {
 /** The very errors that atoms threw in this engine: a failure in a record is only what was kept of one. */
 export class ThrownErrors {
   /** The errors by atom, in the order in which they occurred. */
-  readonly #errors = new Map<string, unknown>()
+  #errors: Map<string, unknown> | undefined
 
   note(atom: string, error: unknown): void {
+    this.#errors ??= new Map()
     if (!this.#errors.has(atom)) this.#errors.set(atom, error)
   }
 
   /** Removes the errors of past attempts, which were undone. */
   forgetUnless(stillCounts: (atom: string) => boolean): void {
-    for (const atom of [...this.#errors.keys()]) if (!stillCounts(atom)) this.#errors.delete(atom)
+    for (const atom of [...(this.#errors?.keys() ?? [])]) if (!stillCounts(atom)) this.#errors?.delete(atom)
   }
 
   /** Undefined where there is none; any value can be thrown. */
   get first(): { readonly error: unknown } | undefined {
-    for (const error of this.#errors.values()) return { error }
+    for (const error of this.#errors?.values() ?? []) return { error }
     return undefined
   }
 }

@@ -25,6 +25,7 @@ import { Emitter } from '../core/events.ts'
 import { failureOf } from '../core/failure.ts'
 import { type Logger, silentLog } from '../core/log.ts'
 import { defined } from '../core/options.ts'
+import { attempt } from '../core/result.ts'
 import { checkTransition, ENGINE_TRANSITIONS, type EngineState } from '../core/states.ts'
 import { monotonic, startTimer, systemAlarmClock } from '../core/time.ts'
 import { type AnyFlow, type AtomNode, compile, type ExecutionGraph, toProgressMessage } from '../flow/index.ts'
@@ -65,7 +66,8 @@ export class Engine {
   readonly #graph: ExecutionGraph
   readonly #store: Store
   readonly #logger: Logger
-  readonly #emitter: Emitter<EngineEvents>
+  /** Made for the first listener: most runs have none. */
+  #emitter: Emitter<EngineEvents> | undefined
   readonly #stopwatch = new Stopwatch()
   #hasListeners = false
   #activeRun: ActiveRun | undefined
@@ -88,14 +90,11 @@ export class Engine {
     // A copy: later changes of the store, and getters with changing values, would give later tasks other inputs.
     this.#store = { ...store }
     this.#logger = span ? logger.child(span.logFields) : logger
-    const threw = (error: unknown) => logger.error({ flow: flow.name, failure: failureOf(error) }, 'a listener threw')
-    this.#emitter = new Emitter(threw, { events: ENGINE_EVENTS })
   }
 
   /** Resolves when nothing of this engine runs any more: no task, no write. Never rejects. */
   get idle(): Promise<void> {
-    const over = () => undefined
-    return this.#running?.then(over, over) ?? Promise.resolve()
+    return this.#running?.then(ignore, ignore) ?? Promise.resolve()
   }
 
   /** The counts of its actions so far, and the time spent in each state. */
@@ -109,10 +108,17 @@ export class Engine {
    * logged and have no other effect.
    */
   on<E extends keyof EngineEvents>(event: E, listener: (event: EngineEvents[E]) => unknown): () => void {
+    this.#emitter ??= this.#createEmitter()
     const off = this.#emitter.on(event, listener)
     // Transitions are kept for listeners only where there are some; progress is emitted without that.
     this.#hasListeners ||= event !== 'progress'
     return off
+  }
+
+  #createEmitter(): Emitter<EngineEvents> {
+    const { flow, logger = silentLog } = this.#options
+    const threw = (error: unknown) => logger.error({ flow: flow.name, failure: failureOf(error) }, 'a listener threw')
+    return new Emitter(threw, { events: ENGINE_EVENTS })
   }
 
   /** Suspends the flow. It may be called at any time: before the run it prevents the run, after the run it does nothing. */
@@ -131,12 +137,14 @@ export class Engine {
    * @throws Duplicate or IncompatibleVersion when the logbook's atoms are of other kinds than the flow's
    * @throws InvalidState when it has been called before
    */
-  async run(): Promise<Ending> {
-    this.#assertFirst()
-    using halt = followSignals([this.#options.signals?.stop])
-    const driving = this.#drive(halt)
-    this.#running = driving
-    return await rejectOnAbort(driving, halt)
+  run(): Promise<Ending> {
+    return attempt(() => {
+      this.#assertFirst()
+      const halt = followSignals([this.#options.signals?.stop])
+      const driving = this.#drive(halt)
+      this.#running = driving
+      return rejectOnAbort(driving, halt).finally(() => halt[Symbol.dispose]())
+    })
   }
 
   /**
@@ -306,7 +314,8 @@ export class Engine {
     const { context, services, log, deferReverts = true, neverResolve = false, concurrency, span } = this.#options
     const { halt, suspend, cancel } = parts
     const { clock = systemAlarmClock } = this.#options
-    let checkpoints: Checkpoints | undefined
+    const { writer, assertMayGoOn } = parts
+    // An accessor here would make a shape for each run, and each use of the object slow.
     const known: RunContext = {
       fence: context?.fence ?? 0n,
       run: log.flow.run,
@@ -325,22 +334,24 @@ export class Engine {
       taskLogger: span ? (this.#options.logger ?? silentLog) : this.#logger,
       span,
       performing: this.#options.performing,
-      progress: (node, report) => this.#progress(node, report, { atomStates, ...parts }),
-      // Most tasks save none.
-      get checkpoints() {
-        checkpoints ??= new Checkpoints({ ledger: atomStates.ledger, writer: parts.writer, halt })
-        return checkpoints
-      },
+      progress: (node, report) => this.#progress(node, report, { atomStates, writer, halt }),
+      checkpoints: new Checkpoints({ ledger: atomStates.ledger, writer, halt }),
     }
     const follows = { always: [halt, suspend], executing: cancel }
     const performer = new AtomRunner({ atomStates, store: this.#store, runContext: known, follows, halt })
     return new FlowRun({
-      ...parts,
+      writer,
+      assertMayGoOn,
+      suspend,
+      cancel,
       atomStates,
       performer,
       createResolver: () =>
         new Resolver({
-          ...{ atomStates, deferReverts, logger: this.#logger, suspend },
+          atomStates,
+          deferReverts,
+          logger: this.#logger,
+          suspend,
           ask: (retry, about) => performer.decide(retry, about),
         }),
       concurrency: concurrency ?? DEFAULT_CONCURRENCY,
@@ -366,8 +377,8 @@ export class Engine {
 
   #emitEvents({ ledger }: AtomStates): void {
     for (const event of ledger.takeEvents()) {
-      if (event.kind === 'flow') this.#emitter.emit('flow', event.event)
-      else this.#emitter.emit('atom', event.event)
+      if (event.kind === 'flow') this.#emitter?.emit('flow', event.event)
+      else this.#emitter?.emit('atom', event.event)
     }
   }
 
@@ -381,7 +392,8 @@ export class Engine {
     const progressMessage = toProgressMessage(message)
     atomStates.ledger.annotate(atom.name, { meta: { progress }, progressMessage })
     const event = { flow: this.#flow.name, atom: atom.name, progress, ...defined({ message: progressMessage }) }
-    this.#emitter.emit('progress', event)
+    this.#options.onProgress?.(event)
+    this.#emitter?.emit('progress', event)
     const wait = this.#lastProgressAt + PROGRESS_PERIOD_MS - monotonic()
     const record = () => {
       this.#progressTimer = undefined
@@ -393,3 +405,5 @@ export class Engine {
     else this.#progressTimer ??= startTimer(record, wait).unref()
   }
 }
+
+function ignore(): void {}

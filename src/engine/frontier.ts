@@ -16,21 +16,22 @@ import type { ExecutionNode } from '../flow/index.ts'
 export class ReadyFrontier {
   readonly #nodes: readonly ExecutionNode[]
   /** The marks by the nodes' index, 1 or 0; each for the node alone. */
-  readonly #done: Uint8Array
-  readonly #clean: Uint8Array
+  readonly #done: number[]
+  readonly #clean: number[]
   /** The number of predecessors that are not done, or wait for a predecessor that is not done. */
-  readonly #waitsFor: Int32Array
+  readonly #waitsFor: number[]
   /** The number of successors that are not clean, or are blocked by a successor that is not clean. */
-  readonly #blockedBy: Int32Array
+  readonly #blockedBy: number[]
   readonly #queue = new PriorityQueue()
   #undone: number
 
   constructor(nodes: readonly ExecutionNode[]) {
     this.#nodes = nodes
-    this.#done = new Uint8Array(nodes.length)
-    this.#clean = new Uint8Array(nodes.length).fill(1)
-    this.#waitsFor = Int32Array.from(nodes, (node) => node.predecessors.length)
-    this.#blockedBy = new Int32Array(nodes.length)
+    // Plain arrays: a typed array is three objects, which are more than the marks of most flows.
+    this.#done = nodes.map(() => 0)
+    this.#clean = nodes.map(() => 1)
+    this.#waitsFor = nodes.map((node) => node.predecessors.length)
+    this.#blockedBy = nodes.map(() => 0)
     this.#undone = nodes.length
     for (const node of nodes) {
       if (node.atom === undefined && node.gates.length === 0) this.mark(node, { done: true, clean: true })
@@ -120,26 +121,28 @@ export class ReadyFrontier {
 
 /** A queue by priority, the greatest first; nodes of the same priority are taken in the order of arrival. */
 class PriorityQueue {
-  readonly #lanes = new Map<number, FifoQueue<ExecutionNode>>()
-  /** Descending. */
-  #priorities: number[] = []
+  /** The nodes of each priority, descending. Most flows have one, so a list is searched faster than a map. */
+  readonly #lanes: { readonly priority: number; readonly nodes: FifoQueue<ExecutionNode> }[] = []
 
   add(node: ExecutionNode): void {
     const priority = node.atom?.priority ?? 0
-    let lane = this.#lanes.get(priority)
-    if (!lane) {
-      lane = new FifoQueue()
-      this.#lanes.set(priority, lane)
-      this.#priorities = [...this.#lanes.keys()].sort((a, b) => b - a)
-    }
-    lane.push(node)
+    this.#laneOf(priority).push(node)
   }
 
   take(): ExecutionNode | undefined {
-    for (const priority of this.#priorities) {
-      const node = this.#lanes.get(priority)?.shift()
+    for (const { nodes } of this.#lanes) {
+      const node = nodes.shift()
       if (node) return node
     }
     return undefined
+  }
+
+  #laneOf(priority: number): FifoQueue<ExecutionNode> {
+    const known = this.#lanes.find((lane) => lane.priority === priority)
+    if (known) return known.nodes
+    const nodes = new FifoQueue<ExecutionNode>()
+    this.#lanes.push({ priority, nodes })
+    this.#lanes.sort((a, b) => b.priority - a.priority)
+    return nodes
   }
 }

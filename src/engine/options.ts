@@ -9,6 +9,7 @@ import { type AlarmClock, type Duration, toMilliseconds } from '../core/time.ts'
 import type { Span } from '../core/tracing.ts'
 import type { AnyFlow, BatchRun, ContextDependencies, ContextLimits, RunningJob, ScheduledRun } from '../flow/index.ts'
 import type { FlowLog } from '../persistence/index.ts'
+import type { EngineEvents } from './events.ts'
 import type { AtomIsolator, Performing } from './isolated.ts'
 import type { Store } from './scope.ts'
 
@@ -57,6 +58,8 @@ export interface EngineOptions {
   readonly span?: Span | undefined
   /** @internal The clock for deadlines and the pauses of retries. */
   readonly clock?: AlarmClock | undefined
+  /** @internal Called at each progress that an atom reports, as listeners of `progress` are. */
+  readonly onProgress?: ((event: EngineEvents['progress']) => void) | undefined
   /**
    * @internal Called with each TooManyRequests that a task throws; the flow is then suspended. Without it, the error is a failure as any
    * other.
@@ -85,6 +88,7 @@ const KNOWN_OPTIONS: KnownOptions<EngineOptions> = {
   deadline: true,
   span: true,
   clock: true,
+  onProgress: true,
   onTooManyRequests: true,
   performing: true,
 }

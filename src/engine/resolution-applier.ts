@@ -71,7 +71,7 @@ export class ResolutionApplier {
 /** Retries that wait before their next attempt. */
 export class RetryTimers {
   readonly #clock: AlarmClock
-  readonly #alarms = new Map<AtomNode, Disposable>()
+  #alarms: Map<AtomNode, Disposable> | undefined
   readonly #onOver: (node: AtomNode) => void
 
   /** @param options.over called with each retry whose wait is over; it checks the time, and may have to wait again */
@@ -81,30 +81,31 @@ export class RetryTimers {
   }
 
   get size(): number {
-    return this.#alarms.size
+    return this.#alarms?.size ?? 0
   }
 
   get nodes(): readonly AtomNode[] {
-    return [...this.#alarms.keys()]
+    return [...(this.#alarms?.keys() ?? [])]
   }
 
   has(node: AtomNode): boolean {
-    return this.#alarms.has(node)
+    return this.#alarms?.has(node) ?? false
   }
 
   begin(node: AtomNode, ms: number): void {
+    this.#alarms ??= new Map()
     this.#alarms.set(node, this.#clock.alarm(ms, { kind: 'pause', ring: () => this.end(node) }))
   }
 
   /** Ends a wait before its time. */
   end(node: AtomNode): void {
-    this.#alarms.get(node)?.[Symbol.dispose]()
-    if (this.#alarms.delete(node)) this.#onOver(node)
+    this.#alarms?.get(node)?.[Symbol.dispose]()
+    if (this.#alarms?.delete(node)) this.#onOver(node)
   }
 
   /** Forgets them all. */
   clear(): void {
-    for (const alarm of this.#alarms.values()) alarm[Symbol.dispose]()
-    this.#alarms.clear()
+    for (const alarm of this.#alarms?.values() ?? []) alarm[Symbol.dispose]()
+    this.#alarms?.clear()
   }
 }

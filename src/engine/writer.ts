@@ -3,6 +3,7 @@
  * one, whichever atoms it belongs to: atoms that run side by side share their writes.
  */
 import { createDeferred, type Deferred } from '../core/async/abort.ts'
+import { attempt } from '../core/result.ts'
 import type { FlowLog } from '../persistence/index.ts'
 import type { Ledger } from './ledger.ts'
 
@@ -14,6 +15,8 @@ export interface TransitionWriterOptions {
   /** Called after each write. */
   readonly onRecorded: () => void
 }
+
+const NOTHING_WRITTEN = Promise.resolve()
 
 export class TransitionWriter {
   readonly #options: TransitionWriterOptions
@@ -39,27 +42,39 @@ export class TransitionWriter {
     return this.#next.promise
   }
 
-  async #write(): Promise<void> {
-    const { ledger, log, assertMayGoOn, onRecorded } = this.#options
+  /** Not async, because every step of every job comes through here: see {@link attempt}. */
+  #write(): Promise<void> {
     this.#busy = true
-    try {
-      if (this.#failure) throw this.#failure.error
-      assertMayGoOn()
-      const transition = ledger.takeTransition()
-      if (transition) {
-        this.writes += 1
-        await log.write(transition)
-        assertMayGoOn()
-      }
+    return attempt(() => this.#send()).then(
+      () => this.#end(),
+      (error: unknown) => {
+        this.#failure ??= { error }
+        this.#end()
+        throw error
+      },
+    )
+  }
+
+  #send(): Promise<void> {
+    const { ledger, log, assertMayGoOn, onRecorded } = this.#options
+    if (this.#failure) throw this.#failure.error
+    assertMayGoOn()
+    const transition = ledger.takeTransition()
+    if (!transition) {
       onRecorded()
-    } catch (error) {
-      this.#failure ??= { error }
-      throw error
-    } finally {
-      this.#busy = false
-      const next = this.#next
-      this.#next = undefined
-      if (next) this.record().then(next.resolve, next.reject)
+      return NOTHING_WRITTEN
     }
+    this.writes += 1
+    return log.write(transition).then(() => {
+      assertMayGoOn()
+      onRecorded()
+    })
+  }
+
+  #end(): void {
+    this.#busy = false
+    const next = this.#next
+    this.#next = undefined
+    if (next) this.record().then(next.resolve, next.reject)
   }
 }

@@ -8,8 +8,11 @@ import type { AtomDetail, FlowDetail, Meta, StateChange } from './models.ts'
 import type { AcquireRequest, FlowRequest, Transition } from './persistence.ts'
 
 /** A transition and the time at which it was recorded. */
-export interface RecordedTransition extends Transition {
+export interface RecordedTransition {
   readonly at: Date
+  readonly state?: Transition['state'] | undefined
+  readonly meta?: Transition['meta'] | undefined
+  readonly atoms?: Transition['atoms'] | undefined
 }
 
 /** The data to write for a transition: the flow without its atoms, and the atoms that changed. */

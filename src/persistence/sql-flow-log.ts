@@ -7,12 +7,13 @@
 
 import type { HeldBackWrite } from '../core/async/held-back-write.ts'
 import { asError, type ClaimLost, InvalidState } from '../core/errors.ts'
+import { attempt } from '../core/result.ts'
 import type { FlowState } from '../core/states.ts'
 import { FlowRecord } from './flow-record.ts'
 import type { AtomDetail, FlowDetail } from './models.ts'
 import type { AcquireRequest, FlowLog, Transition } from './persistence.ts'
 import { supersededError } from './requests.ts'
-import { type AtomColumns, atomColumns, PastTexts, toBytes } from './sql-rows.ts'
+import { type AtomColumns, atomColumns, PastTexts, type StateQuote, toBytes } from './sql-rows.ts'
 
 /** A transition, encoded. */
 export interface SqlTransition {
@@ -22,7 +23,7 @@ export interface SqlTransition {
   readonly at: Date
   /** The meta, where the transition changes it. */
   readonly meta: Buffer | undefined
-  /** The states of the flow, where the transition changes its state, and in the first write of a flow that is not acquired yet. */
+  /** The states of the flow as JSON, where the transition changes its state, and in the first write of a flow that is not acquired yet. */
   readonly states: string | undefined
   /** The atoms, each once. */
   readonly atoms: readonly SqlAtom[]
@@ -42,6 +43,7 @@ export interface SqlAtom extends AtomColumns {
   readonly position: number
   /** Whether no earlier write of the log has it, and the flow had none of its name. */
   readonly isNew: boolean
+  /** The states as JSON. */
   readonly states: string
   readonly createdAt: Date
 }
@@ -66,9 +68,13 @@ export interface SqlFlowLogOptions {
   /** The row of the flow; or a function that makes it, with the first transition, for a flow that is not acquired yet. */
   readonly row: FlowRow | ((first: SqlTransition) => Promise<FlowRow>)
   readonly write: (write: SqlWrite) => Promise<Written>
+  /** A quotation mark in the JSON of states, as {@link PastTexts} has it. */
+  readonly quote: StateQuote
   /** Returns the write for the transaction of a settlement; absent where no board can include it. @param send does the write alone */
   readonly toHeldBack?: ((write: SqlWrite, send: () => Promise<void>) => HeldBackWrite) | undefined
 }
+
+const NOTHING_SENT = Promise.resolve()
 
 /** The estimated size of a row in addition to its content. */
 const ROW_OVERHEAD_BYTES = 300
@@ -78,7 +84,7 @@ export class SqlFlowLog implements FlowLog {
   readonly #options: SqlFlowLogOptions
   readonly #record: FlowRecord
   readonly #positions: Map<string, number>
-  readonly #past = new PastTexts()
+  readonly #past: PastTexts
   /** The row of the flow; undefined before the first write of a flow that is not acquired yet. */
   #row: FlowRow | Promise<FlowRow> | undefined
   #writes: number
@@ -92,6 +98,7 @@ export class SqlFlowLog implements FlowLog {
   constructor(options: SqlFlowLogOptions) {
     this.flow = options.flow
     this.#options = options
+    this.#past = new PastTexts({ quote: options.quote })
     this.#record = new FlowRecord(withoutResults(options.flow))
     this.#positions = new Map(options.flow.atoms.map(({ name }, position) => [name, position]))
     const { row } = options
@@ -99,25 +106,32 @@ export class SqlFlowLog implements FlowLog {
     this.#writes = typeof row === 'function' ? 0 : row.writes
   }
 
-  async write(transition: Transition): Promise<void> {
+  write(transition: Transition): Promise<void> {
+    return attempt(() => this.#write(transition))
+  }
+
+  /** Not async, as {@link attempt} explains. */
+  #write(transition: Transition): Promise<void> {
     if (this.#closed) throw new InvalidState(`the log of flow ${this.flow.uuid} is closed`)
     if (this.#hasEnded) {
       // What a task reports after the end of its flow is not recorded, and must not fail the run.
-      if (transition.state === undefined) return
+      if (transition.state === undefined) return NOTHING_SENT
       throw new InvalidState(`flow ${this.flow.uuid} has ended: its last write may be done already`)
     }
     if (this.#refusal) throw this.#refusal
     const encoded = this.#encode(transition)
-    if (transition.state === 'SUCCESS' && this.#holdBack(encoded)) return
-    try {
-      this.#underWay += 1
-      await this.#send(encoded)
-    } catch (error) {
-      this.#refusal ??= asError(error)
-      throw error
-    } finally {
-      this.#underWay -= 1
-    }
+    if (transition.state === 'SUCCESS' && this.#holdBack(encoded)) return NOTHING_SENT
+    this.#underWay += 1
+    return this.#send(encoded).then(
+      () => {
+        this.#underWay -= 1
+      },
+      (error: unknown) => {
+        this.#underWay -= 1
+        this.#refusal ??= asError(error)
+        throw error
+      },
+    )
   }
 
   /** Leaves the last write to the caller of the acquire. Returns whether the caller takes it. */
@@ -126,24 +140,29 @@ export class SqlFlowLog implements FlowLog {
     const row = this.#row
     // A write that is under way could come after it, and would be refused.
     if (!request.holdBack || !toHeldBack || !row || row instanceof Promise || this.#underWay > 0) return false
-    const isTaken = request.holdBack(
-      toHeldBack({ ...transition, flow: row.id, term: row.term }, () => this.#send(transition)),
-    )
+    const isTaken = request.holdBack(toHeldBack(toWrite(transition, row), () => this.#send(transition)))
     this.#hasEnded = isTaken
     return isTaken
   }
 
-  async #send(transition: SqlTransition): Promise<void> {
-    const { request, row, write } = this.#options
-    if (typeof row === 'function' && !this.#row) {
-      this.#row = row(transition)
-      this.#row = await this.#row
-      return
-    }
-    const known = this.#row instanceof Promise ? await this.#row : this.#row
-    if (!known) throw new InvalidState(`flow ${this.flow.uuid} is not acquired`)
-    const written = await write({ ...transition, flow: known.id, term: known.term })
-    if (written !== 'written') throw supersededError(request, written.newerRun)
+  #send(transition: SqlTransition): Promise<void> {
+    const { row } = this.#options
+    const known = this.#row
+    if (known instanceof Promise) return known.then((made) => this.#sendTo(made, transition))
+    if (known !== undefined) return this.#sendTo(known, transition)
+    if (typeof row !== 'function') throw new InvalidState(`flow ${this.flow.uuid} is not acquired`)
+    const making = attempt(() => row(transition))
+    this.#row = making
+    return making.then((made) => {
+      this.#row = made
+    })
+  }
+
+  #sendTo(row: FlowRow, transition: SqlTransition): Promise<void> {
+    const { request, write } = this.#options
+    return write(toWrite(transition, row)).then((written) => {
+      if (written !== 'written') throw supersededError(request, written.newerRun)
+    })
   }
 
   async close(): Promise<void> {
@@ -161,25 +180,19 @@ export class SqlFlowLog implements FlowLog {
     const columns = atoms.map(atomColumns)
     if (meta) toBytes(meta)
     const at = new Date()
-    const past = this.#record.applyWithPast({
-      at,
-      ...(state && { state }),
-      ...(meta && { meta }),
-      atoms: atoms.map(withoutContent),
-    })
+    const past = this.#record.applyWithPast({ at, state, meta, atoms: atoms.map(withoutContent) })
     this.#writes += 1
     const encodedMeta = meta && toBytes(past.meta)
     let bytes = ROW_OVERHEAD_BYTES + (encodedMeta?.length ?? 0)
     const rows = new Map<string, SqlAtom>()
-    for (const [index, { name }] of atoms.entries()) {
-      const column = columns[index]
-      if (!column) continue
+    columns.forEach((column, index) => {
+      const name = atoms[index]?.name ?? ''
       const { createdAt = at, states = [] } = past.atoms[index] ?? {}
       const isNew = rows.get(name)?.isNew ?? !this.#positions.has(name)
-      const added = { isNew, position: this.#findPosition(name), createdAt, states: this.#past.encode(name, states) }
-      rows.set(name, Object.assign(column, added))
+      const position = this.#findPosition(name)
+      rows.set(name, Object.assign(column, { isNew, position, createdAt, states: this.#past.encode(name, states) }))
       bytes += column.body.length + ROW_OVERHEAD_BYTES
-    }
+    })
     const hasStates = state !== undefined || this.#row === undefined
     return {
       number: this.#writes,
@@ -200,6 +213,11 @@ export class SqlFlowLog implements FlowLog {
     this.#positions.set(name, position)
     return position
   }
+}
+
+function toWrite(transition: SqlTransition, { id, term }: FlowRow): SqlWrite {
+  const { number, state, at, meta, states, atoms, bytes, refusal } = transition
+  return { number, state, at, meta, states, atoms, bytes, refusal, flow: id, term }
 }
 
 /** Returns the flow without results: they may be large, are written once, and are not needed here again. */

@@ -3,7 +3,7 @@ import { messageOf, StorageFailure } from '../core/errors.ts'
 import type { AtomState, FlowState } from '../core/states.ts'
 import { decodeText, encodeText } from '../core/texts.ts'
 import { checkAtom, checkBook, checkFlow, damagedRecordError } from './checked-records.ts'
-import { MAX_STATES, toWrittenAtom } from './flow-record.ts'
+import { MAX_STATES } from './flow-record.ts'
 import type { AtomDetail, BookDetail, FlowDetail, LogBook, Meta, StateChange } from './models.ts'
 import { encodeRecord, RecordDecoder } from './record-memory.ts'
 
@@ -23,7 +23,7 @@ export interface AtomColumns {
 
 /** Returns the columns of an atom. @throws InvalidArgument when a result is not plain data */
 export function atomColumns(atom: AtomDetail): AtomColumns {
-  const { name, kind, version, state, intention, updatedAt, ...body } = toWrittenAtom(atom)
+  const { name, kind, version, state, intention, updatedAt } = atom
   return {
     name: encodeText(name),
     kind,
@@ -31,15 +31,35 @@ export function atomColumns(atom: AtomDetail): AtomColumns {
     state,
     intention,
     updatedAt,
-    body: isBare(body) ? BARE_BODY : toBytes(body),
+    body: encodeBody(atom),
   }
 }
+
+/** The fields of an atom that are columns of their own, and the fields that the logbook adds. */
+const COLUMN_FIELDS: ReadonlySet<string> = new Set([
+  ...['name', 'kind', 'version', 'state', 'intention', 'updatedAt'],
+  ...['createdAt', 'states'],
+])
 
 /** The body of an atom that has not reported or returned anything, as most atoms that begin. */
 const BARE_BODY = toBytes({ meta: {} })
 
-function isBare(body: Readonly<Record<string, unknown>>): boolean {
-  return Object.keys(body).length === 1 && Object.keys(body['meta'] ?? { isMissing: true }).length === 0
+/** Encodes the other fields of an atom. @throws InvalidArgument when a result is not plain data */
+function encodeBody(atom: AtomDetail): Buffer {
+  const body: Record<string, unknown> = {}
+  let isBare = true
+  for (const field in atom) {
+    if (COLUMN_FIELDS.has(field)) continue
+    const value = atom[field as keyof AtomDetail]
+    body[field] = value
+    isBare &&= field === 'meta' && typeof value === 'object' && value !== null && isEmpty(value)
+  }
+  return isBare && 'meta' in body ? BARE_BODY : toBytes(body)
+}
+
+function isEmpty(value: object): boolean {
+  for (const _ in value) return false
+  return true
 }
 
 /**
@@ -54,11 +74,21 @@ export function encodeStates(states: readonly StateChange<FlowState | AtomState>
   return JSON.stringify(states)
 }
 
+const NO_ORIGIN = { at: undefined, run: 0, text: '' }
+
+export type StateQuote = '"' | '\\"'
+
 /** The encoded states of a flow and its atoms. Each change of a state is encoded once, although every write has all states. */
 export class PastTexts {
+  readonly #quote: string
   readonly #known = new Map<string, { readonly count: number; readonly text: string }>()
-  #at: Date | undefined
-  #instant = ''
+  /** The end of the change that was encoded last. */
+  #origin: { readonly at: Date | undefined; readonly run: number; readonly text: string } = NO_ORIGIN
+
+  /** @param options.quote a quotation mark as the parameter of the statement has it: escaped where the texts are elements of an array */
+  constructor({ quote }: { readonly quote: StateQuote }) {
+    this.#quote = quote
+  }
 
   /** Returns the states as JSON. @param states the states of earlier calls and later ones */
   encode(name: string, states: readonly StateChange<FlowState | AtomState>[]): string {
@@ -67,19 +97,37 @@ export class PastTexts {
     // A full list has lost its oldest state.
     const isLonger = known !== undefined && known.count > 0 && known.count <= length && length < MAX_STATES
     let text = isLonger ? known.text : ''
-    for (const { state, at, run } of isLonger ? states.slice(known.count) : states)
-      text += `${text === '' ? '' : ','}{"state":${JSON.stringify(state)},"at":"${this.#toInstant(at)}","run":${run}}`
+    for (let index = isLonger ? known.count : 0; index < length; index += 1) {
+      const change = this.#encodeChange(states[index])
+      text = text === '' ? change : `${text},${change}`
+    }
     this.#known.set(name, { count: length, text })
     return `[${text}]`
   }
 
-  /** Returns the time as text; all states of one transition have the same time. */
-  #toInstant(at: Date): string {
-    if (at !== this.#at) {
-      this.#at = at
-      this.#instant = at.toISOString()
-    }
-    return this.#instant
+  #encodeChange(change: StateChange<FlowState | AtomState> | undefined): string {
+    if (!change) return 'null'
+    const { state, at, run } = change
+    const q = this.#quote
+    // Joined, because an addition for each part would keep a string for each.
+    return ['{', q, 'state', q, ':', this.#encodeName(state), this.#encodeOrigin(at, run)].join('')
+  }
+
+  #encodeName(state: string): string {
+    // The names of all states that the engine knows; nothing in them has to be escaped.
+    if (/^\w+$/.test(state)) return this.#quote + state + this.#quote
+    const json = JSON.stringify(state)
+    return this.#quote === '"' ? json : json.replace(/["\\]/g, '\\$&')
+  }
+
+  /** Returns the end of a change; all states of one transition have the same time and run. */
+  #encodeOrigin(at: Date, run: number): string {
+    const { at: lastAt, run: lastRun } = this.#origin
+    if (at === lastAt && run === lastRun) return this.#origin.text
+    const q = this.#quote
+    const text = [',', q, 'at', q, ':', q, at.toISOString(), q, ',', q, 'run', q, ':', String(run), '}'].join('')
+    this.#origin = { at, run, text }
+    return text
   }
 }
 

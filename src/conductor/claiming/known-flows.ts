@@ -53,7 +53,9 @@ export class KnownFlows {
   async resolve(details: Details): Promise<{ flow: AnyFlow; store: Readonly<Record<string, unknown>> }> {
     const flow = this.find(details)
     if (!flow) throw new InvalidArgument('the posting names no flow; post it with the name of one')
-    return { flow, store: await checkStore(flow, { ...details.store }) }
+    const { store = {} } = details
+    // A schema is user code, which may change what it is given; without one, `checkStore` makes a copy.
+    return { flow, store: await checkStore(flow, flow.schema ? { ...store } : store) }
   }
 
   /** Finds the flow. Without a version in the posting, it is the last one given of that name. */

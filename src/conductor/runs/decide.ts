@@ -30,11 +30,11 @@ export type RunEnding =
       readonly failures: readonly Failure[]
       readonly revertFailures: readonly Failure[]
       /** The results of a flow that succeeded, encoded for the board; absent unless its results are kept there. */
-      readonly results?: Uint8Array
+      readonly results?: Uint8Array | undefined
       /** The cancellation of the job, if there was one. */
-      readonly cancelled?: Cancelled
+      readonly cancelled?: Cancelled | undefined
       /** The reason why the flow was suspended, if a task has to begin again later. */
-      readonly putOff?: TooManyRequests
+      readonly putOff?: TooManyRequests | undefined
     }
   | { readonly kind: 'shutdown' }
   | { readonly kind: 'storage-away'; readonly error: Error }

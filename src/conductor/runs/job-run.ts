@@ -123,7 +123,9 @@ export async function runJob(claim: Claim, options: OwnRunOptions): Promise<JobR
     const log = await openOrAbort(early, acquire(context.persistence, request))
     try {
       assertOwnLogbook(claim, { posted: resolved.flow.name, recorded: log.flow.name })
-      return { ...(await runClaimedFlow(claim, { ...resolved, log }, options)), heldBack }
+      const { flow, store } = resolved
+      const { ending, refused, idle } = await runClaimedFlow(claim, { flow, store, log }, options)
+      return { ending, refused, idle, heldBack }
     } finally {
       await log[Symbol.asyncDispose]()
     }
@@ -133,6 +135,8 @@ export async function runJob(claim: Claim, options: OwnRunOptions): Promise<JobR
     early[Symbol.dispose]()
   }
 }
+
+// The objects of this module are written out field by field: an object made by two spreads has a shape of its own in each run.
 
 interface ResolvedFlow {
   readonly flow: AnyFlow
@@ -254,17 +258,14 @@ function followRunSignals(
   return { stop, cancel, watch, [Symbol.dispose]: dispose }
 }
 
-async function runClaimedFlow(
+function runClaimedFlow(
   claim: Claim,
   what: ResolvedFlow & { readonly log: FlowLog },
-  options: OwnRunOptions,
+  { context, faultStop, span }: OwnRunOptions,
 ): Promise<JobRun> {
-  const signals = followRunSignals(claim, options)
-  try {
-    return await runWithSignals(claim, what, { ...options, signals })
-  } finally {
-    signals[Symbol.dispose]()
-  }
+  const signals = followRunSignals(claim, { context, faultStop, span })
+  const running = runWithSignals(claim, what, { context, faultStop, span, signals })
+  return running.finally(() => signals[Symbol.dispose]())
 }
 
 async function runWithSignals(
@@ -276,31 +277,30 @@ async function runWithSignals(
   const { job } = claim
   const { tasks, persistence } = context
   const refused: TooManyRequests[] = []
-  const known = {
-    fence: claim.fence,
-    job: toRunningJob(job),
-    schedule: toScheduledRun(job.details),
-    batch: toBatchRun(job),
-  }
+  const { fence } = claim
+  const [runningJob, schedule, batch] = [toRunningJob(job), toScheduledRun(job.details), toBatchRun(job)]
   const { shared, forRun } = context.services
   let services: RunServices | undefined
   if (forRun) {
-    using making = followSignals([stop, context.suspend])
-    const make = () => makeRunServices(forRun, { ...known, run: claim.run, stop: [making] })
-    try {
-      services = await (span ? span.within(make) : make())
-    } catch (error) {
-      // This is an error of user code, like the error of a task: whatever its class is, it says nothing about the claim or the logbooks.
-      return endedRun(making.aborted ? toStopEnding(making.reason, { claim, faultStop }) : { kind: 'defect', error })
-    }
+    const facts = { fence, job: runningJob, schedule, batch, run: claim.run }
+    const made = await openRunServices(forRun, { ...facts, stop: [stop, context.suspend], span })
+    if ('value' in made) services = made.value
+    // This is an error of user code, like the error of a task: whatever its class is, it says nothing about the claim or the logbooks.
+    else if ('error' in made) return endedRun({ kind: 'defect', error: made.error })
+    else return endedRun(toStopEnding(made.stopped, { claim, faultStop }))
   }
   const engine = new Engine({
-    ...what,
+    flow: what.flow,
+    store: what.store,
+    log: what.log,
     onTooManyRequests: (error) => refused.push(error),
     signals: { stop, suspend: context.suspend, cancel },
     assertOwner: () => claim.assertHeld(),
     context: {
-      ...known,
+      fence,
+      job: runningJob,
+      schedule,
+      batch,
       limits: context.limits.isSupported ? context.limits : undefined,
       dependencies: dependenciesOf(job, context),
     },
@@ -310,6 +310,8 @@ async function runWithSignals(
     concurrency: context.flowConcurrency,
     clock: context.clock,
     span,
+    onProgress: ({ atom: task, progress, message }) =>
+      context.onProgress({ job, run: claim.run, task, progress, ...defined({ message }) }),
     performing: (task, how, ownLimit) => {
       const end = tasks.begin({ job: job.uuid, name: job.name, task }, how)
       if (!ownLimit) return end
@@ -321,14 +323,11 @@ async function runWithSignals(
       }
     },
   })
-  engine.on('progress', ({ atom: task, flow: _same, ...report }) => {
-    context.onProgress({ job, run: claim.run, task, ...report })
-  })
   // The services are closed only when no code of the flow executes any more.
   const whenIdle = () => (services ? engine.idle.then(() => services[Symbol.asyncDispose]()) : engine.idle)
   try {
     const { state, results, failures, revertFailures } = await engine.run()
-    if (claim.stops.lost.aborted) return { ...endedRun({ kind: 'lost' }), idle: whenIdle() }
+    if (claim.stops.lost.aborted) return { ending: { kind: 'lost' }, refused: [], idle: whenIdle() }
     const cancelled = claim.stops.cancelled.aborted ? (claim.stops.cancelled.reason as Cancelled) : undefined
     const stopReason = cancel.aborted ? [failureOf(cancel.reason)] : []
     const why = failures.length > 0 ? failures : stopReason
@@ -338,18 +337,34 @@ async function runWithSignals(
         ? toKeptResults(toKept(claim, { flow: what.flow, context }), { results, place, persistence })
         : undefined
     const putOff = state === 'SUSPENDED' ? longestOf(refused) : undefined
-    return {
-      ...endedRun({
-        kind: 'flow',
-        state,
-        failures: why,
-        revertFailures,
-        ...defined({ cancelled, putOff, results: kept }),
-      }),
-      ...{ refused, idle: whenIdle() },
-    }
+    const ending = { kind: 'flow', state, failures: why, revertFailures, cancelled, putOff, results: kept } as const
+    return { ending, refused, idle: whenIdle() }
   } catch (error) {
     return { ending: toStopEnding(error, { claim, faultStop }), idle: whenIdle(), refused }
+  }
+}
+
+type OpenedServices =
+  | { readonly value: RunServices }
+  | { readonly error: unknown }
+  /** The reason of the signal. */
+  | { readonly stopped: unknown }
+
+/** Makes the services of a run until one of the signals fires. Never rejects. */
+async function openRunServices(
+  forRun: NonNullable<OpenServices['forRun']>,
+  {
+    stop,
+    span,
+    ...facts
+  }: Omit<ServiceContext, 'signal'> & { readonly stop: readonly Stoppable[]; readonly span: Span | undefined },
+): Promise<OpenedServices> {
+  using making = followSignals(stop)
+  const make = () => makeRunServices(forRun, { ...facts, stop: [making] })
+  try {
+    return { value: await (span ? span.within(make) : make()) }
+  } catch (error) {
+    return making.aborted ? { stopped: making.reason } : { error }
   }
 }
 

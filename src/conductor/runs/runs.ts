@@ -7,6 +7,7 @@ import type { Claim, Job, JobBoard, Limits } from '../../board/index.ts'
 import { followSignals, rejectOnAbort } from '../../core/async/abort.ts'
 import { AbortFlag } from '../../core/async/abort-flag.ts'
 import { runInExecution } from '../../core/async/execution.ts'
+import type { HeldBackWrite } from '../../core/async/held-back-write.ts'
 import { Cancelled, UnsupportedCapability } from '../../core/errors.ts'
 import { describeError, describeFailure, type Failure, type TooManyRequests, toErrorType } from '../../core/failure.ts'
 import type { Logger } from '../../core/log.ts'
@@ -138,7 +139,8 @@ export class Runs {
     const { board, onStarted, onError, leave, disclosure, clock, flows, errorHandlers } = this.#options
     onStarted({ board, job, run })
     const span = this.#startSpan(claim)
-    const { idle, refused, ...ran } = await this.#run(claim, span)
+    const ran = await this.#run(claim, span)
+    const { idle, refused } = ran
     // Before the job is given back: no other job of the key starts in between.
     if (refused.length > 0) await this.#pushBack(claim, refused)
     const { ending, consumed } = await this.#record(claim, ran)
@@ -170,15 +172,20 @@ export class Runs {
       const consumed = await consumeWithRecord(claim, { results: ending.results, record: heldBack })
       if (consumed) return { ending, consumed }
     }
+    return { ending: (await this.#sendHeldBack(claim, heldBack)) ?? ending }
+  }
+
+  /** Sends the write that was held back alone. Returns how the run has ended instead, if the logbook refuses it. */
+  async #sendHeldBack(claim: Claim, heldBack: HeldBackWrite): Promise<RunEnding | undefined> {
     // As the writes of the flow: they do not go on when the claim is lost, or when the conductor leaves the job.
     using stop = followSignals([claim.stops.lost, this.#options.leave])
     try {
       await rejectOnAbort(heldBack.send(), stop)
-      return { ending }
+      return undefined
     } catch (error) {
       const refused = toRunEnding(error, claim)
       if (refused.kind === 'storage-away') this.#options.onStorage(refused.error.message)
-      return { ending: refused }
+      return refused
     }
   }
 
@@ -240,14 +247,7 @@ export class Runs {
     const { board, log } = this.#options
     const failure = 'failure' in verdict ? verdict.failure : undefined
     const { flow } = job.details
-    const facts = {
-      job: job.uuid,
-      name: job.name,
-      ...defined({ flow }),
-      run,
-      ...span?.logFields,
-      ...verdictReason(verdict),
-    }
+    const facts = { job: job.uuid, name: job.name, flow, run, ...span?.logFields, ...verdictReason(verdict) }
     if (settled === 'unknown') log.warn(facts, 'it is unknown whether the job was settled; if not, it runs again')
     else if (settled === 'lost')
       log.warn({ ...facts, ...(lost.aborted ? { because: describeError(lost.reason) } : {}) }, 'job lost')

@@ -47,7 +47,7 @@ export class TaskWatch {
 
   /** Notes that a task begins to run; the returned function notes that it has ended. */
   begin(task: TaskOfJob, how: Performing): () => void {
-    const running = { ...task, performing: how, since: this.#now() }
+    const running = { job: task.job, name: task.name, task: task.task, performing: how, since: this.#now() }
     this.#running.add(running)
     return () => {
       if (this.#running.delete(running) && this.#now() - running.since >= this.#minimum) this.#ended.push(running)

@@ -1,5 +1,6 @@
 /** Repeats failed work with growing pauses. All retry loops of the project are in this file. */
 import { ClaimLost, JobboardError, NotConnected, OutcomeUnknown } from '../errors.ts'
+import { attempt } from '../result.ts'
 import { backoffDelay, monotonic, sleep } from '../time.ts'
 import { type Stoppable, toAbortSignal } from './abort-flag.ts'
 
@@ -87,24 +88,39 @@ const SETTLE_PAUSES_MS = { firstPauseMs: 50, maxPauseMs: 2_000 }
  * returns undefined to try again
  * @returns `lost` when another owner has to settle the job; `unknown` when one of the tries may have settled it
  */
-export async function settleWithRetries<T>(
+export function settleWithRetries<T>(
   claim: { readonly lost: Stoppable },
   settle: () => Promise<T>,
   refused: (error: unknown, attempt: number) => T | undefined,
 ): Promise<T | 'lost' | 'unknown'> {
+  if (claim.lost.aborted) return Promise.resolve('lost')
+  // Nearly all claims are settled by the first try, and an async function keeps a record of its variables for each call.
+  return attempt(settle).catch((error: unknown) => settleAgain(error, claim, settle, refused))
+}
+
+/** @param failed the error of the first try */
+async function settleAgain<T>(
+  failed: unknown,
+  claim: { readonly lost: Stoppable },
+  settle: () => Promise<T>,
+  refused: (error: unknown, attempt: number) => T | undefined,
+): Promise<T | 'lost' | 'unknown'> {
+  let error = failed
   let unknown = false
-  for (let attempt = 1; !claim.lost.aborted; attempt += 1) {
+  for (let number = 1; ; number += 1) {
+    if (error instanceof ClaimLost) break
+    if (error instanceof OutcomeUnknown) unknown = true
+    else if (!isTransient(error)) {
+      const end = refused(error, number)
+      if (end !== undefined) return end
+    }
+    await pause(pauseAfter(number, SETTLE_PAUSES_MS), { signal: claim.lost }).catch(() => undefined)
+    if (claim.lost.aborted) break
     try {
       return await settle()
-    } catch (error) {
-      if (error instanceof ClaimLost) break
-      if (error instanceof OutcomeUnknown) unknown = true
-      else if (!isTransient(error)) {
-        const end = refused(error, attempt)
-        if (end !== undefined) return end
-      }
+    } catch (thrown) {
+      error = thrown
     }
-    await pause(pauseAfter(attempt, SETTLE_PAUSES_MS), { signal: claim.lost }).catch(() => undefined)
   }
   return unknown ? 'unknown' : 'lost'
 }

@@ -4,6 +4,7 @@
  */
 import { toFields } from '../../core/codec.ts'
 import { SealedLogbook } from '../../core/errors.ts'
+import { attempt } from '../../core/result.ts'
 import type { BookQuery } from '../book-query.ts'
 import type { AtomDetail, BookDetail, FlowDetail, LogBook, Meta } from '../models.ts'
 import type {
@@ -122,6 +123,8 @@ export class CodecPersistence implements Persistence {
   }
 
   #decodeFlow(flow: FlowDetail, place: FlowPlace & { readonly decoder: RecordDecoder }): FlowDetail {
+    // A flow that begins.
+    if (flow.atoms.length === 0) return flow
     return { ...flow, atoms: naming(place.book, () => flow.atoms.map((atom) => this.#recordCodec.decode(atom, place))) }
   }
 }
@@ -149,10 +152,13 @@ class CodecFlowLog implements FlowLog {
     this.#recordCodec = sealing
   }
 
-  async write(transition: Transition): Promise<void> {
-    const { atoms, ...rest } = transition
-    const sealed = atoms?.map((atom) => this.#recordCodec.encode(atom, this.#place))
-    await this.#inner.write(sealed ? { ...rest, atoms: sealed } : rest)
+  write(transition: Transition): Promise<void> {
+    return attempt(() => {
+      const { atoms } = transition
+      if (!atoms) return this.#inner.write(transition)
+      const sealed = atoms.map((atom) => this.#recordCodec.encode(atom, this.#place))
+      return this.#inner.write({ ...transition, atoms: sealed })
+    })
   }
 
   close(): Promise<void> {

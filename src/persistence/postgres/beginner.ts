@@ -4,7 +4,7 @@
  */
 import type { CommitResult } from '../../core/async/group-commit.ts'
 import { InvalidPosting } from '../../core/errors.ts'
-import { arrayLiteral, encodeText, type SqlDriver } from '../../postgres/index.ts'
+import { arrayLiteral, encodeText, escapedArrayLiteral, type SqlDriver } from '../../postgres/index.ts'
 import type { AcquireRequest } from '../persistence.ts'
 import { supersededError } from '../requests.ts'
 import type { FlowRow, SqlTransition } from '../sql-flow-log.ts'
@@ -59,7 +59,7 @@ function toParameters(group: readonly BeginRequest[]): unknown[] {
     arrayLiteral(writes.map(({ number }) => number)),
     arrayLiteral(writes.map(({ state }) => state)),
     arrayLiteral(writes.map(({ meta }) => meta ?? noMeta)),
-    arrayLiteral(writes.map(({ states }) => states)),
+    escapedArrayLiteral(writes.map(({ states }) => states)),
     arrayLiteral(group.map(({ at }) => at.getTime())),
     arrayLiteral(writes.map((write) => write.at.getTime())),
     ...toAtomParameters(writes),

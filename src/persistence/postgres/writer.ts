@@ -2,7 +2,7 @@
 import type { CommitResult } from '../../core/async/group-commit.ts'
 import type { HeldBackWrite } from '../../core/async/held-back-write.ts'
 import { StorageFailure } from '../../core/errors.ts'
-import { arrayLiteral, encodeText, type SqlDriver } from '../../postgres/index.ts'
+import { arrayLiteral, encodeText, escapedArrayLiteral, type SqlDriver } from '../../postgres/index.ts'
 import type { SqlWrite, Written } from '../sql-flow-log.ts'
 import type { Statements } from './statements.ts'
 
@@ -60,7 +60,7 @@ function toParameters(writes: readonly SqlWrite[], claims: readonly string[] = [
     arrayLiteral(writes.map(({ number }) => number)),
     arrayLiteral(writes.map(({ state }) => state)),
     arrayLiteral(writes.map(({ meta }) => meta)),
-    arrayLiteral(writes.map(({ states }) => states)),
+    escapedArrayLiteral(writes.map(({ states }) => states)),
     arrayLiteral(writes.map(({ at }) => at.getTime())),
     ...toAtomParameters(writes),
   ]
@@ -111,7 +111,7 @@ export function toAtomParameters(writes: readonly Pick<SqlWrite, 'atoms'>[]): st
     arrayLiteral(atoms.map(({ state }) => state)),
     arrayLiteral(atoms.map(({ intention }) => intention)),
     arrayLiteral(atoms.map(({ body }) => body)),
-    arrayLiteral(atoms.map(({ states }) => states)),
+    escapedArrayLiteral(atoms.map(({ states }) => states)),
     arrayLiteral(atoms.map(({ createdAt }) => createdAt.getTime())),
     arrayLiteral(atoms.map(({ updatedAt }) => updatedAt.getTime())),
   ]
