@@ -74,13 +74,18 @@ export function encodeStates(states: readonly StateChange<FlowState | AtomState>
   return JSON.stringify(states)
 }
 
+/** The beginnings of changes by their states. */
+const STATE_TEXTS: Readonly<Record<StateQuote, Map<string, string>>> = { '"': new Map(), '\\"': new Map() }
+/** The number of states that are kept: more than there are, in case a program writes others. */
+const MAX_STATE_TEXTS = 100
+
 const NO_ORIGIN = { at: undefined, run: 0, text: '' }
 
 export type StateQuote = '"' | '\\"'
 
 /** The encoded states of a flow and its atoms. Each change of a state is encoded once, although every write has all states. */
 export class PastTexts {
-  readonly #quote: string
+  readonly #quote: StateQuote
   readonly #known = new Map<string, { readonly count: number; readonly text: string }>()
   /** The end of the change that was encoded last. */
   #origin: { readonly at: Date | undefined; readonly run: number; readonly text: string } = NO_ORIGIN
@@ -108,26 +113,27 @@ export class PastTexts {
   #encodeChange(change: StateChange<FlowState | AtomState> | undefined): string {
     if (!change) return 'null'
     const { state, at, run } = change
-    const q = this.#quote
-    // Joined, because an addition for each part would keep a string for each.
-    return ['{', q, 'state', q, ':', this.#encodeName(state), this.#encodeOrigin(at, run)].join('')
-  }
-
-  #encodeName(state: string): string {
-    // The names of all states that the engine knows; nothing in them has to be escaped.
-    if (/^\w+$/.test(state)) return this.#quote + state + this.#quote
-    const json = JSON.stringify(state)
-    return this.#quote === '"' ? json : json.replace(/["\\]/g, '\\$&')
-  }
-
-  /** Returns the end of a change; all states of one transition have the same time and run. */
-  #encodeOrigin(at: Date, run: number): string {
     const { at: lastAt, run: lastRun } = this.#origin
-    if (at === lastAt && run === lastRun) return this.#origin.text
+    // All states of one transition have the same time and run.
+    if (at !== lastAt || run !== lastRun) this.#origin = { at, run, text: this.#encodeOrigin(at, run) }
+    return this.#encodeName(state) + this.#origin.text
+  }
+
+  /** Returns the beginning of a change. The few names of states are encoded once for all flows. */
+  #encodeName(state: string): string {
+    const known = STATE_TEXTS[this.#quote].get(state)
+    if (known !== undefined) return known
     const q = this.#quote
-    const text = [',', q, 'at', q, ':', q, at.toISOString(), q, ',', q, 'run', q, ':', String(run), '}'].join('')
-    this.#origin = { at, run, text }
+    const json = JSON.stringify(state)
+    const text = `{${q}state${q}:${q === '"' ? json : json.replace(/["\\]/g, '\\$&')}`
+    if (STATE_TEXTS[q].size < MAX_STATE_TEXTS) STATE_TEXTS[q].set(state, text)
     return text
+  }
+
+  /** Returns the end of a change. Joined, because an addition for each part would keep a string for each. */
+  #encodeOrigin(at: Date, run: number): string {
+    const q = this.#quote
+    return [',', q, 'at', q, ':', q, at.toISOString(), q, ',', q, 'run', q, ':', String(run), '}'].join('')
   }
 }
 

@@ -62,10 +62,18 @@ export interface ClaimKeeper {
   isSessionAlive(session: string): boolean
   /** Returns for how many milliseconds the present session is certain to be alive; undefined without a session. */
   sessionLeftMs(): number | undefined
-  settle(entry: JobEntry, claim: Claim, settlement: Settlement): Promise<void>
+  settle(claim: Claim, granted: GrantedClaim, end: ClaimEnd): Promise<void>
   /** Returns the posting with the settings of its flow. */
   withSettings(posting: Posting): Posting
 }
+
+type DistributiveOmit<T, K extends PropertyKey> = T extends unknown ? Omit<T, K> : never
+
+/** How a claim ends: a settlement without what belongs to the claim and to the board. */
+export type ClaimEnd = DistributiveOmit<
+  Settlement,
+  'id' | 'who' | 'session' | 'revision' | 'cancelRequested' | 'history'
+>
 
 /** The abort flags behind the signals of a claim. */
 interface ClaimStops {
@@ -197,11 +205,7 @@ export class Claim implements AsyncDisposable {
    * @throws as {@link consume}; other errors if the record was refused: then nothing was done
    */
   consumeWith(results: Uint8Array | undefined, record?: HeldBackWrite): Promise<void> {
-    const { posting } = this.#granted
-    const settlement = results
-      ? ({ kind: 'consume', posting, results } as const)
-      : ({ kind: 'consume', posting } as const)
-    return this.#settle(record ? { ...settlement, record } : settlement)
+    return this.#settle({ kind: 'consume', posting: this.#granted.posting, results, record })
   }
 
   /** Gives the job back, so that any owner can claim it. @throws as {@link consume} */
@@ -368,15 +372,13 @@ export class Claim implements AsyncDisposable {
     return 'trashed'
   }
 
-  #settle(how: DistributiveOmit<Settlement, 'id' | 'who' | 'session' | 'revision' | 'cancelRequested'>): Promise<void> {
+  #settle(end: ClaimEnd): Promise<void> {
     return attempt(() => {
       this.assertLease()
       if (this.#phase === 'lost') throw this.stops.lost.reason
       if (this.#phase !== 'held') throw this.#alreadySettledError()
-      const { keeper, entry, id, who, session, revision } = this.#granted
-      const { cancelRequested } = entry
       this.#phase = 'settling'
-      return keeper.settle(entry, this, { ...how, id, who, session, revision, cancelRequested }).then(
+      return this.#granted.keeper.settle(this, this.#granted, end).then(
         () => {
           this.#phase = 'settled'
         },
@@ -397,5 +399,3 @@ export class Claim implements AsyncDisposable {
     return endAttempt(this.#granted.posting, { ended, ...(reason === undefined ? {} : { reason }) })
   }
 }
-
-type DistributiveOmit<T, K extends PropertyKey> = T extends unknown ? Omit<T, K> : never

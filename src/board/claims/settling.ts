@@ -9,7 +9,7 @@ import type { JobEntry } from '../model/entry.ts'
 import type { Posting } from '../model/posting/posting.ts'
 import type { LiveView } from '../view/live-view.ts'
 import { readWholePostings } from './candidates.ts'
-import type { Claim, ClaimKeeper } from './claim.ts'
+import type { Claim, ClaimEnd, ClaimKeeper, GrantedClaim } from './claim.ts'
 import { DoomedJobs } from './doomed-jobs.ts'
 import { noAnswerError } from './given-job.ts'
 import type { HeldClaims } from './held-claims.ts'
@@ -36,7 +36,7 @@ interface EndOfJob {
   readonly kind: Settlement['kind']
   readonly posting: Posting
   readonly reason?: string
-  readonly results?: Uint8Array
+  readonly results?: Uint8Array | undefined
 }
 
 /** An unclaimed job that is moved to the trash. */
@@ -87,28 +87,24 @@ export class Settler implements ClaimKeeper {
   }
 
   /** Settles a claim in one transaction. @throws ClaimLost, NotConnected, OutcomeUnknown; UnsupportedCapability for added resources */
-  settle(entry: JobEntry, claim: Claim, settlement: Settlement): Promise<void> {
+  settle(claim: Claim, granted: GrantedClaim, end: ClaimEnd): Promise<void> {
     return attempt(() => {
       const { backend, view, held } = this.#options
-      if (settlement.kind === 'abandon' && settlement.held) assertSupported(backend, settlement.posting)
-      if (
-        settlement.kind === 'consume' &&
-        settlement.record &&
-        settlement.record.place !== backend.claims.recordedPlace
-      )
+      const { entry } = granted
+      if (end.kind === 'abandon' && end.held) assertSupported(backend, end.posting)
+      if (end.kind === 'consume' && end.record && end.record.place !== backend.claims.recordedPlace)
         throw new UnsupportedCapability(`${backend.uri} cannot write to the logbooks of ${claim.job}`, {
           capability: 'records',
         })
-      const history = this.#toHistory(entry, settlement)
-      entry.settledPosting = settlement.posting
-      return backend.claims.settle(history ? { ...settlement, history } : settlement).then(
+      entry.settledPosting = end.posting
+      return backend.claims.settle(toSettlement(granted, end, this.#toHistory(entry, end))).then(
         () => {
           held.remove(entry, claim)
-          view.applyOwnChange(entry, OWN_CHANGES[settlement.kind])
-          return settlement.kind === 'trash' ? this.doomed.ended : undefined
+          view.applyOwnChange(entry, OWN_CHANGES[end.kind])
+          return end.kind === 'trash' ? this.doomed.ended : undefined
         },
         (error: unknown) => {
-          if (error instanceof ClaimLost) this.#onLost(entry, claim, settlement)
+          if (error instanceof ClaimLost) this.#onLost(entry, claim, end)
           throw error
         },
       )
@@ -116,10 +112,10 @@ export class Settler implements ClaimKeeper {
   }
 
   /** Handles a settlement that was refused: later changes show how the job ended. */
-  #onLost(entry: JobEntry, claim: Claim, settlement: Settlement): void {
+  #onLost(entry: JobEntry, claim: Claim, { posting }: ClaimEnd): void {
     const { held } = this.#options
     held.remove(entry, claim)
-    if (entry.settledPosting === settlement.posting) entry.settledPosting = undefined
+    if (entry.settledPosting === posting) entry.settledPosting = undefined
     held.freeOrphans(claim)
   }
 
@@ -155,4 +151,13 @@ export class Settler implements ClaimKeeper {
     const end = { outcome, who, endedAt: backend.clock.now(), postedAt: stored?.postedAt, reason, results } as const
     return { job: toEndedJobRecord(this.withSettings(posting), end), keep: keepHistory }
   }
+}
+
+function toSettlement(granted: GrantedClaim, end: ClaimEnd, history: HistoryEntry | undefined): Settlement {
+  const { id, who, session, revision, entry } = granted
+  const { cancelRequested } = entry
+  if (end.kind !== 'consume') return { ...end, id, who, session, revision, cancelRequested, history }
+  // Field by field, because every job that is done comes through here, and a spread costs several times as much.
+  const { posting, results, record } = end
+  return { kind: 'consume', posting, results, record, id, who, session, revision, cancelRequested, history }
 }

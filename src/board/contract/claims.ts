@@ -63,9 +63,13 @@ export type Settlement = {
   /** Whether the view knows of a cancel request for the job; the request is removed together with the job. */
   readonly cancelRequested: boolean
   /** The entry that the end of the job adds to the history; absent for an abandon, and where the board keeps none. */
-  readonly history?: HistoryEntry
+  readonly history?: HistoryEntry | undefined
 } /** `results`: encoded results that the history keeps; they are in `history` already. */ /** `record`: the end of the flow in its logbook. If it is refused, nothing is done. */ & (
-  | { readonly kind: 'consume'; readonly results?: Uint8Array; readonly record?: HeldBackWrite }
+  | {
+      readonly kind: 'consume'
+      readonly results?: Uint8Array | undefined
+      readonly record?: HeldBackWrite | undefined
+    }
   /**
    * `held`: the posting of the claim, whose resources it holds, where the posting that is written has others. `movedTo`: the queue of the
    * posting, where the claimed one had another.

@@ -35,7 +35,7 @@ export type DiscardRequest = {
   readonly posting: Posting
   readonly cancelRequested: boolean
   /** The entry that the end of the job adds to the history, as in `Settlement`. */
-  readonly history?: HistoryEntry
+  readonly history?: HistoryEntry | undefined
   /** The time that the trash shows, of an entry that is copied from another board; the time of the transaction by default. */
   readonly at?: Date
 } & TrashReason

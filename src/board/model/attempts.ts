@@ -86,11 +86,12 @@ export function beginAttempt<P extends AttemptHistory & { readonly delay?: numbe
   attempt: { who: string; at: Date; incarnation?: string },
   limit: Pick<AttemptHistory, 'maxAttempts'> = posting,
 ): Omit<P, 'delay'> {
-  const begun = { runs: posting.runs + 1, attempts: summarizeAttempts([...posting.attempts, attempt], limit) }
-  // A plain copy, because every claim makes one: a copy without a field costs several times as much.
-  if (!('delay' in posting)) return { ...posting, ...begun }
+  const runs = posting.runs + 1
+  const attempts = summarizeAttempts([...posting.attempts, attempt], limit)
+  // A plain copy, because every claim makes one: a copy without a field, or of two objects, costs several times as much.
+  if (!('delay' in posting)) return { ...posting, runs, attempts }
   const { delay: _, ...rest } = posting
-  return { ...rest, ...begun }
+  return { ...rest, runs, attempts }
 }
 
 /** Returns the posting as a settlement writes it: with the end of the newest attempt. */

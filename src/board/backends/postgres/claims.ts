@@ -246,7 +246,7 @@ function toRecordParameters(ends: readonly { readonly record: HeldBackWrite; rea
 
 /** Returns what the end of jobs adds to the history: their uuids, their records, the lengths of these, and how many jobs are kept. */
 function toHistoryParameters(
-  ends: readonly { readonly history?: HistoryEntry; readonly posting: { readonly uuid: string } }[],
+  ends: readonly { readonly history?: HistoryEntry | undefined; readonly posting: { readonly uuid: string } }[],
 ): [string[], Buffer, (number | null)[], number | null] {
   const records = ends.map(({ history }) => history && encodeEndedJob(history.job))
   const [entry] = ends.flatMap(({ history }) => history ?? [])

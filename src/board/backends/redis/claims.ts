@@ -128,7 +128,8 @@ function settleStep(settlement: Settlement): ScriptStep {
     return { arguments: words, what, bytes: bytes.length + SMALL_STEP_BYTES, session }
   }
   const { words, bytes } = toHistoryWords(settlement)
-  return { arguments: [kind, id, revision, toKeyField(posting), posting.uuid, ...words], what, bytes, session }
+  const [record, keep] = words
+  return { arguments: [kind, id, revision, toKeyField(posting), posting.uuid, record, keep], what, bytes, session }
 }
 
 /** Returns the step that ends the claim of another owner. */

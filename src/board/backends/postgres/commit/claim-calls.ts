@@ -108,13 +108,13 @@ export function toClaimResults(
   const reached = new Map(limited)
   const arrivalsOf = new Map(arrivals)
   return choices.map(({ posting, revision, limits }, at) => {
-    const what = `claim of ${toJobName(posting)}`
     const fence = fenceOf.get(at)
     if (fence !== undefined) {
       const taken = arrivalsOf.get(at)?.map(([key, arrivalMs]) => ({ key: decodeText(key), arrivalMs }))
       const grant = { session: session.label, revision: revision + 1, fence: BigInt(fence) }
       return { value: taken ? { ...grant, arrivals: taken } : grant }
     }
+    const what = `claim of ${toJobName(posting)}`
     if (over) return { error: new NotConnected(`${what}: the session with the server is over`) }
     if (paused) return { error: refusalError(what, { why: 'paused' }) }
     if (answer.limits) return { error: refusalError(what, { why: 'limits' }) }

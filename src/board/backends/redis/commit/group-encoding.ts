@@ -30,14 +30,15 @@ export function encodeSteps(steps: readonly ScriptStep[]): readonly Buffer[] {
     ends.push(end)
     return values.push(word)
   }
-  const words = steps.map((step) => withoutMissing(step.arguments).map(toWord))
+  const words = steps.map((step) => step.arguments.slice(0, countWords(step.arguments)).map(toWord))
   return [encodeWords(words), encodeWords(ends), Buffer.concat(values, end)]
 }
 
-/** Returns the arguments without the missing ones at the end. A plain job has many missing arguments, and the script would read each of them. */
-function withoutMissing(all: StepArguments): readonly StepArguments[number][] {
-  const last = all.findLastIndex((word) => word !== null)
-  return last === all.length - 1 ? all : all.slice(0, last + 1)
+/** Returns the number of arguments up to the last one that is not missing. A plain job has many missing arguments, and the script would read each of them. */
+function countWords(all: StepArguments): number {
+  let count = all.length
+  while (count > 0 && all[count - 1] === null) count -= 1
+  return count
 }
 
 export function encodeWords(words: readonly unknown[]): Buffer {
