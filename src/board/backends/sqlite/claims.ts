@@ -10,6 +10,7 @@
 import { NotConnected } from '../../../core/errors.ts'
 import { type Result, settleEach } from '../../../core/result.ts'
 import { encodeText } from '../../../core/texts.ts'
+import type { Row } from '../../../sqlite/index.ts'
 import type {
   BackendClaims,
   ClaimGrant,
@@ -37,6 +38,12 @@ export interface ClaimsOptions {
   readonly limits: LimitSteps
 }
 
+/** What a claim needs to know of its session and of its board, read at once. */
+const GATE =
+  'SELECT paused, fence, limits, EXISTS (SELECT 1 FROM sessions WHERE id = ?) AS alive FROM boards WHERE id = ?'
+const CLAIM =
+  'UPDATE jobs SET life = ?, ran = 1, revision = revision + 1, written_at = ?, due_at = 0, session = ?, who = ? WHERE id = ?'
+
 /** The result of a settlement: the ids of the jobs that were cancelled because of the end of the job; undefined if the claim is gone. */
 export type Settled = readonly string[] | undefined
 
@@ -51,25 +58,22 @@ export class ClaimSteps {
   claim({ id, revision, posting, who, limits }: ClaimRequest, session: number): Omit<ClaimGrant, 'session'> {
     const { context, rows, changes, resources } = this.#options
     const { db, board, now } = context
-    this.#requireSession(session, id)
-    const gate = db.get('SELECT paused, fence FROM boards WHERE id = ?', board)
-    if (gate?.['paused'] !== 0) throw refusalError(id, { why: 'paused' })
-    const row = rows.requireUnclaimed(id, revision)
+    const gate = db.get(GATE, session, board)
+    if (gate?.['alive'] !== 1) throw new NotConnected(`claim of ${id}: the session is over`)
+    if (gate['paused'] !== 0) throw refusalError(id, { why: 'paused' })
+    const row = rows.requireClaimable(id, revision)
     if (row['due_when_ready'] !== null) throw refusalError(id, { why: 'waits' })
     const job = Number(row['id'])
     // Before the first change: it throws for a posting that cannot be encoded.
     const life = encodeLife(posting, 'msgpack')
     const wanted = resources.requireFree(job, posting)
-    const arrivals = limits ? this.#options.limits.take(job, id, limits) : []
+    const arrivals = limits ? this.#options.limits.take(job, id, { ...limits, current: Number(gate['limits']) }) : []
     resources.hold(job, wanted)
     const at = now()
     // At least the time in microseconds, so that a board that is created again continues with larger fences.
     const fence = Math.max(Math.floor(at * 1_000), Number(gate['fence']) + 1)
     db.run('UPDATE boards SET fence = ? WHERE id = ?', fence, board)
-    db.run(
-      `UPDATE jobs SET life = ?, ran = 1, revision = revision + 1, written_at = ?, due_at = 0, session = ?, who = ? WHERE id = ?`,
-      ...[life, at, session, encodeText(who), job],
-    )
+    db.run(CLAIM, life, at, session, encodeText(who), job)
     changes.addClaimed(job, { holds: wanted.length > 0 || (limits?.wants.length ?? 0) > 0 })
     return { revision: revision + 1, fence: BigInt(fence), arrivals }
   }
@@ -83,8 +87,8 @@ export class ClaimSteps {
     const job = Number(row['id'])
     let doomed: readonly string[] = []
     if (settlement.kind === 'abandon') jobs.giveBack(job, posting, settlement)
-    else doomed = jobs.end(row, { history, ...(kind === 'trash' ? { trash: settlement } : {}) })
-    this.free(job)
+    else doomed = jobs.end(row, { history, trash: kind === 'trash' ? settlement : undefined })
+    this.#free(row)
     return doomed
   }
 
@@ -96,12 +100,14 @@ export class ClaimSteps {
     if (row['revision'] !== revision) return 'changed'
     if (row['session'] === null) return 'unclaimed'
     jobs.giveBack(Number(row['id']), posting)
-    this.free(Number(row['id']))
+    this.#free(row)
     return 'released'
   }
 
   /** Frees the resources and slots of a job. */
-  free(job: number): void {
+  #free(row: Row): void {
+    if (row['holding'] !== 1) return
+    const job = Number(row['id'])
     this.#options.resources.free(job)
     this.#options.limits.free(job)
   }
@@ -111,11 +117,6 @@ export class ClaimSteps {
     const sql = 'SELECT who FROM jobs WHERE id = ? AND board = ? AND session IS NOT NULL'
     const row = db.get(sql, jobNumber(id), board)
     return row && readText(row, 'who')
-  }
-
-  #requireSession(session: number, id: string): void {
-    if (this.#options.context.db.get('SELECT 1 FROM sessions WHERE id = ?', session)) return
-    throw new NotConnected(`claim of ${id}: the session is over`)
   }
 }
 

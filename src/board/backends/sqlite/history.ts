@@ -11,6 +11,9 @@ import { type EncodedEntry, readBytes, readText } from './store/rows.ts'
 /** The number of rows of one read: each can have results of 64 KiB. */
 const ROWS_PER_READ = 500
 
+/** The maximum number of jobs after which the oldest are removed: one statement deletes them. */
+const MAX_TRIM_PERIOD = 128
+
 export class HistorySteps {
   readonly #context: BoardContext
 
@@ -18,15 +21,19 @@ export class HistorySteps {
     this.#context = context
   }
 
-  /** Adds a job in place of its earlier record, and removes the oldest jobs. */
-  add({ uuid, bytes, keep }: EncodedEntry): void {
+  /**
+   * Adds a job, and removes the oldest jobs from time to time: a few more than `keep` are left until then.
+   *
+   * @param options.replaces whether there may be an earlier record of the job
+   */
+  add({ uuid, bytes, keep }: EncodedEntry, { replaces }: { readonly replaces: boolean }): void {
     const { db, board } = this.#context
     if (keep === 0) {
       db.run('DELETE FROM history WHERE board = ?', board)
       return
     }
     // With the plus before board, here and in `find`, SQLite uses the index of uuids, and not the index of all jobs of the board.
-    db.run('DELETE FROM history WHERE +board = ? AND uuid = ?', board, uuid)
+    if (replaces) db.run('DELETE FROM history WHERE +board = ? AND uuid = ?', board, uuid)
     const row = db.get('UPDATE boards SET history = history + 1 WHERE id = ? RETURNING history', board)
     const number = Number(row?.['history'])
     db.run(
@@ -36,7 +43,8 @@ export class HistorySteps {
       uuid,
       bytes,
     )
-    db.run('DELETE FROM history WHERE board = ? AND number <= ?', board, number - keep)
+    if (number % trimPeriod(keep) === 0)
+      db.run('DELETE FROM history WHERE board = ? AND number <= ?', board, number - keep)
   }
 
   /** Returns the newest jobs, newest first. */
@@ -80,4 +88,9 @@ export class SqliteHistory implements BackendHistory {
 
 function parseEndedJob(row: Row): EndedJob | undefined {
   return decodeEndedJob(readBytes(row, 'record') ?? new Uint8Array())
+}
+
+/** Returns after how many jobs the oldest ones are removed: an eighth of the kept ones, and seldom enough to cost nothing. */
+function trimPeriod(keep: number): number {
+  return Math.min(Math.max(Math.floor(keep / 8), 1), MAX_TRIM_PERIOD)
 }

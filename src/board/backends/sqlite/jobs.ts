@@ -67,6 +67,10 @@ export interface JobEnd {
   readonly history?: HistoryEntry | undefined
 }
 
+const ADD = `INSERT INTO jobs (board, uuid, rank, key, body, ran, posted_at, written_at, due_at, due_when_ready, batch, queue)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+const READ = `SELECT ${STORED_COLUMNS} FROM jobs WHERE id = ? AND board = ?`
+
 export class JobSteps {
   readonly #options: JobsOptions
 
@@ -103,8 +107,7 @@ export class JobSteps {
     const placed = { rank: rank(posting.priority), due: waits ? NEVER : due, queue: toQueueColumn(posting.queue) }
     const isLarge = bytes.length >= LARGE_BODY_BYTES
     const job = db.insert(
-      `INSERT INTO jobs (board, uuid, rank, key, body, ran, posted_at, written_at, due_at, due_when_ready, batch, queue)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      ADD,
       ...[board, encodeText(uuid), placed.rank, key === undefined ? null : encodeText(key)],
       ...[isLarge ? null : bytes, Number(runs > 0)],
       ...[at, at, placed.due, waits ? due : null, batch, placed.queue],
@@ -148,7 +151,7 @@ export class JobSteps {
     if (entry) this.#moveToTrash(job, entry, trash.at?.getTime())
     context.db.run('DELETE FROM jobs WHERE id = ?', job)
     if (row['large'] === 1) context.db.run('DELETE FROM bodies WHERE job = ?', job)
-    if (record) this.#options.history.add(record)
+    if (record) this.#options.history.add(record, { replaces: row['ended_before'] === 1 })
     changes.add(trash ? 'trashed' : 'consumed', job)
     const doomed = row['linked'] === 1 ? dependencies.end(job, trash) : []
     if (row['batch'] !== null)
@@ -172,7 +175,7 @@ export class JobSteps {
 
   read(id: string): StoredJob | UnreadableJob | undefined {
     const { db, board } = this.#options.context
-    const row = db.get(`SELECT ${STORED_COLUMNS} FROM jobs WHERE id = ? AND board = ?`, jobNumber(id), board)
+    const row = db.get(READ, jobNumber(id), board)
     return row && toStoredJob(row)
   }
 

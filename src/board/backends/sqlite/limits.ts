@@ -19,6 +19,8 @@ import {
 import type { SqliteBoard } from './life/open-board.ts'
 import type { BoardContext } from './store/change-log.ts'
 
+const NOTHING_TAKEN: readonly { readonly key: string; readonly arrivalMs: number }[] = []
+
 export class LimitSteps {
   readonly #context: BoardContext
 
@@ -40,11 +42,17 @@ export class LimitSteps {
   /**
    * Takes the slots and tokens of a claim. Before a refusal it only applies changed rates, which count from the first request by them.
    *
+   * @param limits.current the revision of the limits of the board now
    * @returns the new arrival time of each key with a rate
    * @throws LimitsChanged, LimitReached
    */
-  take(job: number, id: string, { revision, wants }: ClaimLimits): { key: string; arrivalMs: number }[] {
-    this.#assertRevision(revision, id)
+  take(
+    job: number,
+    id: string,
+    { revision, wants, current }: ClaimLimits & { readonly current: number },
+  ): readonly { readonly key: string; readonly arrivalMs: number }[] {
+    if (revision !== current) throw refusalError(id, { why: 'limits' })
+    if (wants.length === 0) return NOTHING_TAKEN
     const { db, board, now } = this.#context
     const at = now()
     const before = wants.map(({ key, rate }) => (rate ? this.#applyRate(key, rate, at) : undefined))
@@ -65,7 +73,7 @@ export class LimitSteps {
 
   /** Takes tokens for calls outside of claims. @throws LimitsChanged */
   takeTokens({ key, revision, rate, costs }: TokenRequest): TokensTaken {
-    this.#assertRevision(revision, `limit ${key}`)
+    if (revision !== this.revision) throw refusalError(`limit ${key}`, { why: 'limits' })
     if (!rate) return { taken: 0 }
     const at = this.#context.now()
     const { arrivalMs, ...answer } = takeTokensInOrder(this.#applyRate(key, rate, at), { rate, costs }, at)
@@ -91,10 +99,6 @@ export class LimitSteps {
   /** Frees the slots that the job holds. */
   free(job: number): void {
     this.#context.db.run('DELETE FROM slots WHERE job = ?', job)
-  }
-
-  #assertRevision(revision: number, what: string): void {
-    if (revision !== this.revision) throw refusalError(what, { why: 'limits' })
   }
 
   #slots(key: string): number {
