@@ -96,7 +96,10 @@ export class PlainClaim implements Transaction<ClaimGrant | Again>, TrackedClaim
       {
         subject: 'posting',
         op: {
-          ...{ type: 'setData', path: layout.posting(id), data: postings.encode(posting), version: revision },
+          type: 'setData',
+          path: layout.posting(id),
+          data: postings.encode(posting),
+          version: revision,
           isUnread: true,
         },
       },
