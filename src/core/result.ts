@@ -33,3 +33,6 @@ export function attempt<T>(call: () => Promise<T>): Promise<T> {
     return Promise.reject(error)
   }
 }
+
+/** The answer of a function that returns promises without being async, where there is nothing to wait for. */
+export const RESOLVED: Promise<void> = Promise.resolve()

@@ -15,9 +15,9 @@ import type { ExecutionNode } from '../flow/index.ts'
 
 export class ReadyFrontier {
   readonly #nodes: readonly ExecutionNode[]
-  /** The marks by the nodes' index, 1 or 0; each for the node alone. */
-  readonly #done: number[]
-  readonly #clean: number[]
+  /** The marks by the nodes' index; each for the node alone. */
+  readonly #done: boolean[]
+  readonly #clean: boolean[]
   /** The number of predecessors that are not done, or wait for a predecessor that is not done. */
   readonly #waitsFor: number[]
   /** The number of successors that are not clean, or are blocked by a successor that is not clean. */
@@ -27,9 +27,9 @@ export class ReadyFrontier {
 
   constructor(nodes: readonly ExecutionNode[]) {
     this.#nodes = nodes
-    // Plain arrays: a typed array is three objects, which are more than the marks of most flows.
-    this.#done = nodes.map(() => 0)
-    this.#clean = nodes.map(() => 1)
+    // Plain arrays: a typed array takes three objects, which cost more memory than the few marks of most flows.
+    this.#done = nodes.map(() => false)
+    this.#clean = nodes.map(() => true)
     this.#waitsFor = nodes.map((node) => node.predecessors.length)
     this.#blockedBy = nodes.map(() => 0)
     this.#undone = nodes.length
@@ -56,23 +56,23 @@ export class ReadyFrontier {
 
   /** Returns whether this node and all after it are clean. */
   isSubtreeClean(node: ExecutionNode): boolean {
-    return this.#clean[node.index] === 1 && this.#blockedBy[node.index] === 0
+    return this.#clean[node.index] === true && this.#blockedBy[node.index] === 0
   }
 
   isDone(node: ExecutionNode): boolean {
-    return this.#done[node.index] === 1
+    return this.#done[node.index] === true
   }
 
   /** Sets the marks of a node. */
   mark(node: ExecutionNode, atomStates: { readonly done: boolean; readonly clean: boolean }): void {
     const { index } = node
-    if ((this.#done[index] === 1) !== atomStates.done) {
-      this.#done[index] = atomStates.done ? 1 : 0
+    if (this.#done[index] !== atomStates.done) {
+      this.#done[index] = atomStates.done
       this.#undone += atomStates.done ? -1 : 1
       if (this.#waitsFor[index] === 0) this.#pass(node, atomStates.done ? -1 : 1)
     }
-    if ((this.#clean[index] === 1) !== atomStates.clean) {
-      this.#clean[index] = atomStates.clean ? 1 : 0
+    if (this.#clean[index] !== atomStates.clean) {
+      this.#clean[index] = atomStates.clean
       if (this.#blockedBy[index] === 0) this.#passBack(node, atomStates.clean ? -1 : 1)
     }
   }
@@ -97,7 +97,7 @@ export class ReadyFrontier {
         this.#waitsFor[index] = before + change
         const turned = before === 0 || before + change === 0
         if (!after || !turned) continue
-        if (this.#done[index] === 1) spreading.push(after)
+        if (this.#done[index]) spreading.push(after)
         else if (change < 0) this.consider(after)
       }
     }
@@ -112,7 +112,7 @@ export class ReadyFrontier {
         this.#blockedBy[index] = before + change
         const turned = before === 0 || before + change === 0
         if (!behind || !turned) continue
-        if (this.#clean[index] === 1) spreading.push(behind)
+        if (this.#clean[index]) spreading.push(behind)
         else if (change < 0) this.consider(behind)
       }
     }
@@ -121,12 +121,12 @@ export class ReadyFrontier {
 
 /** A queue by priority, the greatest first; nodes of the same priority are taken in the order of arrival. */
 class PriorityQueue {
-  /** The nodes of each priority, descending. Most flows have one, so a list is searched faster than a map. */
+  /** The nodes of each priority, descending. Most flows have one priority, so a list is searched faster than a map. */
   readonly #lanes: { readonly priority: number; readonly nodes: FifoQueue<ExecutionNode> }[] = []
 
   add(node: ExecutionNode): void {
     const priority = node.atom?.priority ?? 0
-    this.#laneOf(priority).push(node)
+    this.#queueOf(priority).push(node)
   }
 
   take(): ExecutionNode | undefined {
@@ -137,7 +137,8 @@ class PriorityQueue {
     return undefined
   }
 
-  #laneOf(priority: number): FifoQueue<ExecutionNode> {
+  /** Returns the queue of a priority; a new one where there is none. */
+  #queueOf(priority: number): FifoQueue<ExecutionNode> {
     const known = this.#lanes.find((lane) => lane.priority === priority)
     if (known) return known.nodes
     const nodes = new FifoQueue<ExecutionNode>()

@@ -32,7 +32,7 @@ type AtomNotes = {
 export class Ledger {
   readonly #name: string
   readonly #atoms = new Map<string, AtomDetail>()
-  /** The failures, separate from the records: reading them takes no search through all records. */
+  /** The failures, separate from the records: reading them takes no search through all records. Undefined until the first one: most flows have none. */
   #failures: Map<string, Failure> | undefined
   #revertFailures: Map<string, Failure> | undefined
   readonly #changed = new Set<string>()
@@ -92,7 +92,7 @@ export class Ledger {
   moveAtom(name: string, to: AtomState, outcome?: AtomRecordUpdate): AtomDetail {
     const atom = this.atom(name)
     checkTransition(ATOM_TRANSITIONS, { what: () => `atom ${name}`, from: atom.state, to })
-    const after = copyRecord(atom, pastField(atom, to))
+    const after = copyRecord(atom, staleField(to))
     after.state = to
     after.updatedAt = new Date()
     if (outcome) Object.assign(after, outcome)
@@ -177,14 +177,8 @@ export class Ledger {
   #trackFailures(atom: AtomDetail): void {
     this.#atoms.set(atom.name, atom)
     const { name, failure, revertFailure } = atom
-    if (failure) {
-      this.#failures ??= new Map()
-      this.#failures.set(name, failure)
-    } else this.#failures?.delete(name)
-    if (revertFailure) {
-      this.#revertFailures ??= new Map()
-      this.#revertFailures.set(name, revertFailure)
-    } else this.#revertFailures?.delete(name)
+    this.#failures = track(this.#failures, name, failure)
+    this.#revertFailures = track(this.#revertFailures, name, revertFailure)
   }
 }
 
@@ -198,41 +192,38 @@ function restartedRecord(atom: AtomDetail): AtomDetail {
   return checkpoint && state !== 'REVERT_FAILURE' ? { ...cleanRecord(atom), checkpoint } : cleanRecord(atom)
 }
 
-type OptionalField = Exclude<
-  keyof AtomDetail,
-  'name' | 'kind' | 'version' | 'state' | 'intention' | 'meta' | 'updatedAt'
->
-
-/** The fields that only some records have. The type is a record, so that the compiler finds a field that is missing here. */
-const OPTIONAL_FIELDS = Object.keys({
-  result: true,
-  failure: true,
-  revertResult: true,
-  revertFailure: true,
-  progressMessage: true,
-  checkpoint: true,
-  history: true,
-  createdAt: true,
-  states: true,
-} satisfies Record<OptionalField, true>) as readonly OptionalField[]
+/** Notes the failure of an atom, or that it has none. Returns the failures. */
+function track(
+  failures: Map<string, Failure> | undefined,
+  name: string,
+  failure: Failure | undefined,
+): Map<string, Failure> | undefined {
+  if (failure) return (failures ?? new Map<string, Failure>()).set(name, failure)
+  failures?.delete(name)
+  return failures
+}
 
 /**
- * Returns a copy of a record. Field by field, because records have several shapes: a spread of such an object makes a shape for each copy, which costs
- * more than the copy.
+ * Copies a record, with fields that only a newer release knows. The fields are assigned one by one: records have several shapes, and a spread would give
+ * each copy a new shape, which is slower than the copying itself.
  *
- * @param without the field that the copy does not get
+ * @param omitted the field that is left out
  */
-function copyRecord(atom: AtomDetail, without?: OptionalField): { -readonly [K in keyof AtomDetail]: AtomDetail[K] } {
+function copyRecord(
+  atom: AtomDetail,
+  omitted?: keyof AtomDetail,
+): { -readonly [K in keyof AtomDetail]: AtomDetail[K] } {
   const { name, kind, version, state, intention, meta, updatedAt } = atom
   const copy = { name, kind, version, state, intention, meta, updatedAt }
-  for (const field of OPTIONAL_FIELDS)
-    if (field in atom && field !== without) (copy as Record<string, unknown>)[field] = atom[field]
+  for (const field in atom)
+    if (!(field in copy) && field !== omitted)
+      (copy as Record<string, unknown>)[field] = atom[field as keyof AtomDetail]
   return copy
 }
 
-/** Returns the field that is no longer valid in the next state, and may be large. */
-function pastField({ checkpoint }: AtomDetail, to: AtomState): OptionalField | undefined {
-  // A reverted atom, or a past attempt.
+/** Returns the field that a record loses when its atom enters this state; undefined if it loses none. */
+function staleField(to: AtomState): keyof AtomDetail | undefined {
+  // The result of a reverted atom, or of an earlier attempt.
   if (to === 'REVERTED' || to === 'RETRYING') return 'result'
-  return to === 'SUCCESS' && checkpoint ? 'checkpoint' : undefined
+  return to === 'SUCCESS' ? 'checkpoint' : undefined
 }

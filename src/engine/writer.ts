@@ -3,7 +3,7 @@
  * one, whichever atoms it belongs to: atoms that run side by side share their writes.
  */
 import { createDeferred, type Deferred } from '../core/async/abort.ts'
-import { attempt } from '../core/result.ts'
+import { RESOLVED } from '../core/result.ts'
 import type { FlowLog } from '../persistence/index.ts'
 import type { Ledger } from './ledger.ts'
 
@@ -15,8 +15,6 @@ export interface TransitionWriterOptions {
   /** Called after each write. */
   readonly onRecorded: () => void
 }
-
-const NOTHING_WRITTEN = Promise.resolve()
 
 export class TransitionWriter {
   readonly #options: TransitionWriterOptions
@@ -42,30 +40,37 @@ export class TransitionWriter {
     return this.#next.promise
   }
 
-  /** Not async, because every step of every job comes through here: see {@link attempt}. */
+  /** Writes what has changed. Not async, because it runs for every step of a flow: see `attempt`. */
   #write(): Promise<void> {
     this.#busy = true
-    return attempt(() => this.#send()).then(
-      () => this.#end(),
-      (error: unknown) => {
-        this.#failure ??= { error }
-        this.#end()
-        throw error
-      },
-    )
+    const fail = (error: unknown): Promise<never> => {
+      this.#failure ??= { error }
+      this.#end()
+      return Promise.reject(error)
+    }
+    try {
+      const sending = this.#send()
+      if (sending !== undefined) return sending.then(() => this.#end(), fail)
+    } catch (error) {
+      return fail(error)
+    }
+    this.#end()
+    return RESOLVED
   }
 
-  #send(): Promise<void> {
+  /** Sends what has changed; returns undefined where nothing has. */
+  #send(): Promise<void> | undefined {
     const { ledger, log, assertMayGoOn, onRecorded } = this.#options
     if (this.#failure) throw this.#failure.error
     assertMayGoOn()
     const transition = ledger.takeTransition()
     if (!transition) {
       onRecorded()
-      return NOTHING_WRITTEN
+      return undefined
     }
     this.writes += 1
-    return log.write(transition).then(() => {
+    // A log of a caller without types may return no promise.
+    return Promise.resolve(log.write(transition)).then(() => {
       assertMayGoOn()
       onRecorded()
     })

@@ -7,13 +7,13 @@
 
 import type { HeldBackWrite } from '../core/async/held-back-write.ts'
 import { asError, type ClaimLost, InvalidState } from '../core/errors.ts'
-import { attempt } from '../core/result.ts'
+import { attempt, RESOLVED } from '../core/result.ts'
 import type { FlowState } from '../core/states.ts'
 import { FlowRecord } from './flow-record.ts'
 import type { AtomDetail, FlowDetail } from './models.ts'
 import type { AcquireRequest, FlowLog, Transition } from './persistence.ts'
 import { supersededError } from './requests.ts'
-import { type AtomColumns, atomColumns, PastTexts, type StateQuote, toBytes } from './sql-rows.ts'
+import { type AtomColumns, atomColumns, PastTexts, type StatesUse, toBytes } from './sql-rows.ts'
 
 /** A transition, encoded. */
 export interface SqlTransition {
@@ -23,7 +23,7 @@ export interface SqlTransition {
   readonly at: Date
   /** The meta, where the transition changes it. */
   readonly meta: Buffer | undefined
-  /** The states of the flow as JSON, where the transition changes its state, and in the first write of a flow that is not acquired yet. */
+  /** The states of the flow, encoded by {@link PastTexts}, where the transition changes its state, and in the first write of a flow that is not acquired yet. */
   readonly states: string | undefined
   /** The atoms, each once. */
   readonly atoms: readonly SqlAtom[]
@@ -43,7 +43,7 @@ export interface SqlAtom extends AtomColumns {
   readonly position: number
   /** Whether no earlier write of the log has it, and the flow had none of its name. */
   readonly isNew: boolean
-  /** The states as JSON. */
+  /** The states, encoded by {@link PastTexts}. */
   readonly states: string
   readonly createdAt: Date
 }
@@ -68,13 +68,11 @@ export interface SqlFlowLogOptions {
   /** The row of the flow; or a function that makes it, with the first transition, for a flow that is not acquired yet. */
   readonly row: FlowRow | ((first: SqlTransition) => Promise<FlowRow>)
   readonly write: (write: SqlWrite) => Promise<Written>
-  /** A quotation mark in the JSON of states, as {@link PastTexts} has it. */
-  readonly quote: StateQuote
+  /** What the encoded states are for. */
+  readonly statesFor: StatesUse
   /** Returns the write for the transaction of a settlement; absent where no board can include it. @param send does the write alone */
   readonly toHeldBack?: ((write: SqlWrite, send: () => Promise<void>) => HeldBackWrite) | undefined
 }
-
-const NOTHING_SENT = Promise.resolve()
 
 /** The estimated size of a row in addition to its content. */
 const ROW_OVERHEAD_BYTES = 300
@@ -98,7 +96,7 @@ export class SqlFlowLog implements FlowLog {
   constructor(options: SqlFlowLogOptions) {
     this.flow = options.flow
     this.#options = options
-    this.#past = new PastTexts({ quote: options.quote })
+    this.#past = new PastTexts(options.statesFor)
     this.#record = new FlowRecord(withoutResults(options.flow))
     this.#positions = new Map(options.flow.atoms.map(({ name }, position) => [name, position]))
     const { row } = options
@@ -110,19 +108,19 @@ export class SqlFlowLog implements FlowLog {
     return attempt(() => this.#write(transition))
   }
 
-  /** Not async, as {@link attempt} explains. */
+  /** Encodes a transition, and sends it or holds it back. Not async: see {@link attempt}. */
   #write(transition: Transition): Promise<void> {
     if (this.#closed) throw new InvalidState(`the log of flow ${this.flow.uuid} is closed`)
     if (this.#hasEnded) {
       // What a task reports after the end of its flow is not recorded, and must not fail the run.
-      if (transition.state === undefined) return NOTHING_SENT
+      if (transition.state === undefined) return RESOLVED
       throw new InvalidState(`flow ${this.flow.uuid} has ended: its last write may be done already`)
     }
     if (this.#refusal) throw this.#refusal
     const encoded = this.#encode(transition)
-    if (transition.state === 'SUCCESS' && this.#holdBack(encoded)) return NOTHING_SENT
+    if (transition.state === 'SUCCESS' && this.#holdBack(encoded)) return RESOLVED
     this.#underWay += 1
-    return this.#send(encoded).then(
+    return attempt(() => this.#send(encoded)).then(
       () => {
         this.#underWay -= 1
       },
@@ -140,7 +138,7 @@ export class SqlFlowLog implements FlowLog {
     const row = this.#row
     // A write that is under way could come after it, and would be refused.
     if (!request.holdBack || !toHeldBack || !row || row instanceof Promise || this.#underWay > 0) return false
-    const isTaken = request.holdBack(toHeldBack(toWrite(transition, row), () => this.#send(transition)))
+    const isTaken = request.holdBack(toHeldBack(toWrite(transition, row), () => attempt(() => this.#send(transition))))
     this.#hasEnded = isTaken
     return isTaken
   }
@@ -185,8 +183,9 @@ export class SqlFlowLog implements FlowLog {
     const encodedMeta = meta && toBytes(past.meta)
     let bytes = ROW_OVERHEAD_BYTES + (encodedMeta?.length ?? 0)
     const rows = new Map<string, SqlAtom>()
-    columns.forEach((column, index) => {
-      const name = atoms[index]?.name ?? ''
+    atoms.forEach(({ name }, index) => {
+      const column = columns[index]
+      if (!column) return
       const { createdAt = at, states = [] } = past.atoms[index] ?? {}
       const isNew = rows.get(name)?.isNew ?? !this.#positions.has(name)
       const position = this.#findPosition(name)

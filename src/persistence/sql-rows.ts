@@ -2,6 +2,7 @@
 import { messageOf, StorageFailure } from '../core/errors.ts'
 import type { AtomState, FlowState } from '../core/states.ts'
 import { decodeText, encodeText } from '../core/texts.ts'
+import { escapeElement } from '../postgres/index.ts'
 import { checkAtom, checkBook, checkFlow, damagedRecordError } from './checked-records.ts'
 import { MAX_STATES } from './flow-record.ts'
 import type { AtomDetail, BookDetail, FlowDetail, LogBook, Meta, StateChange } from './models.ts'
@@ -35,17 +36,17 @@ export function atomColumns(atom: AtomDetail): AtomColumns {
   }
 }
 
-/** The fields of an atom that are columns of their own, and the fields that the logbook adds. */
-const COLUMN_FIELDS: ReadonlySet<string> = new Set([
-  ...['name', 'kind', 'version', 'state', 'intention', 'updatedAt'],
-  ...['createdAt', 'states'],
-])
+/** The fields of an atom that have columns of their own; the last two are set by the logbook. */
+const COLUMN_FIELDS: ReadonlySet<string> = new Set(
+  'name kind version state intention updatedAt createdAt states'.split(' '),
+)
 
 /** The body of an atom that has not reported or returned anything, as most atoms that begin. */
 const BARE_BODY = toBytes({ meta: {} })
 
-/** Encodes the other fields of an atom. @throws InvalidArgument when a result is not plain data */
+/** Encodes the body of an atom: the fields that have no column. @throws InvalidArgument when a result is not plain data */
 function encodeBody(atom: AtomDetail): Buffer {
+  // Field by field: records have several shapes, and a spread would give each body a new one.
   const body: Record<string, unknown> = {}
   let isBare = true
   for (const field in atom) {
@@ -74,66 +75,62 @@ export function encodeStates(states: readonly StateChange<FlowState | AtomState>
   return JSON.stringify(states)
 }
 
-/** The beginnings of changes by their states. */
-const STATE_TEXTS: Readonly<Record<StateQuote, Map<string, string>>> = { '"': new Map(), '\\"': new Map() }
-/** The number of states that are kept: more than there are, in case a program writes others. */
-const MAX_STATE_TEXTS = 100
+/**
+ * Where encoded states go: into a column, or into an element of a Postgres array literal, in which quotation marks and backslashes have to be escaped.
+ * Texts of one kind in the place of the other would damage the statement.
+ */
+export type StatesUse = 'column' | 'array-element'
 
-const NO_ORIGIN = { at: undefined, run: 0, text: '' }
+/** The beginning of a change by its state, for each use; shared by all flows. */
+const BEGINNINGS: Readonly<Record<StatesUse, Map<string, string>>> = { column: new Map(), 'array-element': new Map() }
+/** The maximum number of beginnings: without it, a program that writes unknown states would fill the memory. */
+const MAX_BEGINNINGS = 100
 
-export type StateQuote = '"' | '\\"'
+const NO_END = { at: undefined, run: 0, text: '' }
 
 /** The encoded states of a flow and its atoms. Each change of a state is encoded once, although every write has all states. */
 export class PastTexts {
-  readonly #quote: StateQuote
+  readonly #use: StatesUse
   readonly #known = new Map<string, { readonly count: number; readonly text: string }>()
-  /** The end of the change that was encoded last. */
-  #origin: { readonly at: Date | undefined; readonly run: number; readonly text: string } = NO_ORIGIN
+  /** The time and the run of the change that was encoded last, and their text. */
+  #lastEnd: { readonly at: Date | undefined; readonly run: number; readonly text: string } = NO_END
 
-  /** @param options.quote a quotation mark as the parameter of the statement has it: escaped where the texts are elements of an array */
-  constructor({ quote }: { readonly quote: StateQuote }) {
-    this.#quote = quote
+  constructor(use: StatesUse) {
+    this.#use = use
   }
 
-  /** Returns the states as JSON. @param states the states of earlier calls and later ones */
+  /** Encodes the states as JSON for their use. @param states the states of earlier calls and later ones */
   encode(name: string, states: readonly StateChange<FlowState | AtomState>[]): string {
     const { length } = states
     const known = this.#known.get(name)
     // A full list has lost its oldest state.
     const isLonger = known !== undefined && known.count > 0 && known.count <= length && length < MAX_STATES
     let text = isLonger ? known.text : ''
-    for (let index = isLonger ? known.count : 0; index < length; index += 1) {
-      const change = this.#encodeChange(states[index])
-      text = text === '' ? change : `${text},${change}`
-    }
+    for (const change of isLonger ? states.slice(known.count) : states)
+      text = text === '' ? this.#encodeChange(change) : `${text},${this.#encodeChange(change)}`
     this.#known.set(name, { count: length, text })
     return `[${text}]`
   }
 
-  #encodeChange(change: StateChange<FlowState | AtomState> | undefined): string {
-    if (!change) return 'null'
-    const { state, at, run } = change
-    const { at: lastAt, run: lastRun } = this.#origin
-    // All states of one transition have the same time and run.
-    if (at !== lastAt || run !== lastRun) this.#origin = { at, run, text: this.#encodeOrigin(at, run) }
-    return this.#encodeName(state) + this.#origin.text
+  /** Encodes one change of a state. */
+  #encodeChange({ state, at, run }: StateChange<FlowState | AtomState>): string {
+    // All changes of one transition have the same Date object and run: their end is encoded once.
+    if (at !== this.#lastEnd.at || run !== this.#lastEnd.run)
+      this.#lastEnd = { at, run, text: this.#escape(`,"at":"${at.toISOString()}","run":${run}}`) }
+    return this.#toBeginning(state) + this.#lastEnd.text
   }
 
-  /** Returns the beginning of a change. The few names of states are encoded once for all flows. */
-  #encodeName(state: string): string {
-    const known = STATE_TEXTS[this.#quote].get(state)
+  #toBeginning(state: string): string {
+    const beginnings = BEGINNINGS[this.#use]
+    const known = beginnings.get(state)
     if (known !== undefined) return known
-    const q = this.#quote
-    const json = JSON.stringify(state)
-    const text = `{${q}state${q}:${q === '"' ? json : json.replace(/["\\]/g, '\\$&')}`
-    if (STATE_TEXTS[q].size < MAX_STATE_TEXTS) STATE_TEXTS[q].set(state, text)
+    const text = this.#escape(`{"state":${JSON.stringify(state)}`)
+    if (beginnings.size < MAX_BEGINNINGS) beginnings.set(state, text)
     return text
   }
 
-  /** Returns the end of a change. Joined, because an addition for each part would keep a string for each. */
-  #encodeOrigin(at: Date, run: number): string {
-    const q = this.#quote
-    return [',', q, 'at', q, ':', q, at.toISOString(), q, ',', q, 'run', q, ':', String(run), '}'].join('')
+  #escape(json: string): string {
+    return this.#use === 'column' ? json : escapeElement(json)
   }
 }
 

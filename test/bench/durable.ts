@@ -78,8 +78,8 @@ export default async function durable(): Promise<void> {
     goal: { atLeast },
   })
   printGoals([
-    compared("DBOS's faster way", dbos.map(rate), 10),
-    compared("Restate's", theirs.map(rate), 5),
+    compared("DBOS's faster way", dbos.map(rate), 6),
+    compared("Restate's", theirs.map(rate), 4),
     {
       what: 'durable flows of two steps per second in an SQLite file, synchronous=FULL, times our Postgres board:',
       value: rate(inFile) / rate(ours),

@@ -136,8 +136,6 @@ export async function runJob(claim: Claim, options: OwnRunOptions): Promise<JobR
   }
 }
 
-// The objects of this module are written out field by field: an object made by two spreads has a shape of its own in each run.
-
 interface ResolvedFlow {
   readonly flow: AnyFlow
   readonly store: Readonly<Record<string, unknown>>
@@ -258,12 +256,14 @@ function followRunSignals(
   return { stop, cancel, watch, [Symbol.dispose]: dispose }
 }
 
+/** Runs the flow of a claim, and follows its signals until the run has ended. Not async: see {@link attempt}. */
 function runClaimedFlow(
   claim: Claim,
   what: ResolvedFlow & { readonly log: FlowLog },
-  { context, faultStop, span }: OwnRunOptions,
+  options: OwnRunOptions,
 ): Promise<JobRun> {
-  const signals = followRunSignals(claim, { context, faultStop, span })
+  const { context, faultStop, span } = options
+  const signals = followRunSignals(claim, options)
   const running = runWithSignals(claim, what, { context, faultStop, span, signals })
   return running.finally(() => signals[Symbol.dispose]())
 }
@@ -278,17 +278,20 @@ async function runWithSignals(
   const { tasks, persistence } = context
   const refused: TooManyRequests[] = []
   const { fence } = claim
-  const [runningJob, schedule, batch] = [toRunningJob(job), toScheduledRun(job.details), toBatchRun(job)]
+  const runningJob = toRunningJob(job)
+  const schedule = toScheduledRun(job.details)
+  const batch = toBatchRun(job)
   const { shared, forRun } = context.services
   let services: RunServices | undefined
   if (forRun) {
     const facts = { fence, job: runningJob, schedule, batch, run: claim.run }
-    const made = await openRunServices(forRun, { ...facts, stop: [stop, context.suspend], span })
+    const made = await makeRunServices(forRun, { ...facts, stop: [stop, context.suspend], span })
     if ('value' in made) services = made.value
     // This is an error of user code, like the error of a task: whatever its class is, it says nothing about the claim or the logbooks.
     else if ('error' in made) return endedRun({ kind: 'defect', error: made.error })
     else return endedRun(toStopEnding(made.stopped, { claim, faultStop }))
   }
+  // Written out field by field: an object that is made by two spreads has a shape of its own in each run, which makes every access to it slow.
   const engine = new Engine({
     flow: what.flow,
     store: what.store,
@@ -344,40 +347,31 @@ async function runWithSignals(
   }
 }
 
-type OpenedServices =
+type ServicesOutcome =
   | { readonly value: RunServices }
   | { readonly error: unknown }
   /** The reason of the signal. */
   | { readonly stopped: unknown }
 
-/** Makes the services of a run until one of the signals fires. Never rejects. */
-async function openRunServices(
+/**
+ * Makes the services of a run; gives up when one of the signals fires. Never rejects. A cancellation and a deadline do not stop it, because the engine
+ * needs services to undo what a former run has done; each service has a time limit of its own.
+ */
+async function makeRunServices(
   forRun: NonNullable<OpenServices['forRun']>,
   {
     stop,
     span,
     ...facts
   }: Omit<ServiceContext, 'signal'> & { readonly stop: readonly Stoppable[]; readonly span: Span | undefined },
-): Promise<OpenedServices> {
+): Promise<ServicesOutcome> {
   using making = followSignals(stop)
-  const make = () => makeRunServices(forRun, { ...facts, stop: [making] })
+  const make = () => forRun({ ...facts, signal: making.signal })
   try {
     return { value: await (span ? span.within(make) : make()) }
   } catch (error) {
     return making.aborted ? { stopped: making.reason } : { error }
   }
-}
-
-/**
- * Makes the services of a run. A cancellation and a deadline do not stop it, because the engine needs services to undo what a former run
- * has done; each service has a time limit of its own.
- */
-async function makeRunServices(
-  forRun: NonNullable<OpenServices['forRun']>,
-  { stop, ...facts }: Omit<ServiceContext, 'signal'> & { readonly stop: readonly Stoppable[] },
-): Promise<RunServices> {
-  using making = followSignals(stop)
-  return await forRun({ ...facts, signal: making.signal })
 }
 
 /** Acquires the flow. A persistence that was closed while the conductor runs counts as away; the job is not charged. */

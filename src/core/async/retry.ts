@@ -91,21 +91,27 @@ const SETTLE_PAUSES_MS = { firstPauseMs: 50, maxPauseMs: 2_000 }
 export function settleWithRetries<T>(
   claim: { readonly lost: Stoppable },
   settle: () => Promise<T>,
-  refused: (error: unknown, attempt: number) => T | undefined,
+  refused: (error: unknown, number: number) => T | undefined,
 ): Promise<T | 'lost' | 'unknown'> {
   if (claim.lost.aborted) return Promise.resolve('lost')
-  // Nearly all claims are settled by the first try, and an async function keeps a record of its variables for each call.
-  return attempt(settle).catch((error: unknown) => settleAgain(error, claim, settle, refused))
+  // Nearly all claims are settled by the first try, so that is not async: see `attempt`.
+  return attempt(settle).catch((error: unknown) => settleAfterFailure(error, { claim, settle, refused }))
 }
 
-/** @param failed the error of the first try */
-async function settleAgain<T>(
-  failed: unknown,
-  claim: { readonly lost: Stoppable },
-  settle: () => Promise<T>,
-  refused: (error: unknown, attempt: number) => T | undefined,
+/** Decides after a failed first try whether to settle again, and repeats until the claim is settled or lost. */
+async function settleAfterFailure<T>(
+  firstError: unknown,
+  {
+    claim,
+    settle,
+    refused,
+  }: {
+    readonly claim: { readonly lost: Stoppable }
+    readonly settle: () => Promise<T>
+    readonly refused: (error: unknown, number: number) => T | undefined
+  },
 ): Promise<T | 'lost' | 'unknown'> {
-  let error = failed
+  let error = firstError
   let unknown = false
   for (let number = 1; ; number += 1) {
     if (error instanceof ClaimLost) break

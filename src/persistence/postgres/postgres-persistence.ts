@@ -194,11 +194,25 @@ export class SqlPersistence implements Persistence {
       const at = new Date()
       const flow = toAcquiredFlow(undefined, request, at)
       const begin = (first: SqlTransition) => this.#begin({ request, at, first })
-      return new SqlFlowLog({ request, flow, row: begin, write, quote: '\\"', toHeldBack: this.#toHeldBack(request) })
+      return new SqlFlowLog({
+        request,
+        flow,
+        row: begin,
+        write,
+        statesFor: 'array-element',
+        toHeldBack: this.#toHeldBack(request),
+      })
     }
     // A book that is destroyed at the same moment is created again by the next try.
     const { flow, row } = await retry(() => this.#acquires.add(request), this.#retries)
-    return new SqlFlowLog({ request, flow, row, write, quote: '\\"', toHeldBack: this.#toHeldBack(request) })
+    return new SqlFlowLog({
+      request,
+      flow,
+      row,
+      write,
+      statesFor: 'array-element',
+      toHeldBack: this.#toHeldBack(request),
+    })
   }
 
   #toHeldBack({ claim }: AcquireRequest): SqlFlowLogOptions['toHeldBack'] {

@@ -38,7 +38,7 @@ export interface ClaimsOptions {
   readonly limits: LimitSteps
 }
 
-/** What a claim needs to know of its session and of its board, read at once. */
+/** Reads the board, and whether the session is alive, in one statement. */
 const GATE =
   'SELECT paused, fence, limits, EXISTS (SELECT 1 FROM sessions WHERE id = ?) AS alive FROM boards WHERE id = ?'
 const CLAIM =
@@ -61,7 +61,7 @@ export class ClaimSteps {
     const gate = db.get(GATE, session, board)
     if (gate?.['alive'] !== 1) throw new NotConnected(`claim of ${id}: the session is over`)
     if (gate['paused'] !== 0) throw refusalError(id, { why: 'paused' })
-    const row = rows.requireClaimable(id, revision)
+    const row = rows.requireUnclaimedForClaim(id, revision)
     if (row['due_when_ready'] !== null) throw refusalError(id, { why: 'waits' })
     const job = Number(row['id'])
     // Before the first change: it throws for a posting that cannot be encoded.
@@ -104,7 +104,7 @@ export class ClaimSteps {
     return 'released'
   }
 
-  /** Frees the resources and slots of a job. */
+  /** Frees the resources and slots of a job, if it held any when the row was read. */
   #free(row: Row): void {
     if (row['holding'] !== 1) return
     const job = Number(row['id'])

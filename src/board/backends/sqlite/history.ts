@@ -11,7 +11,7 @@ import { type EncodedEntry, readBytes, readText } from './store/rows.ts'
 /** The number of rows of one read: each can have results of 64 KiB. */
 const ROWS_PER_READ = 500
 
-/** The maximum number of jobs after which the oldest are removed: one statement deletes them. */
+/** The largest number of jobs between two removals of the oldest, on average: one statement deletes so many rows, and it must stay short. */
 const MAX_TRIM_PERIOD = 128
 
 export class HistorySteps {
@@ -22,7 +22,8 @@ export class HistorySteps {
   }
 
   /**
-   * Adds a job, and removes the oldest jobs from time to time: a few more than `keep` are left until then.
+   * Adds a job to the history. Removes the oldest jobs once in a period, at random, because processes that end few jobs and processes with another
+   * `keep` add jobs, too. Until then some jobs remain in addition.
    *
    * @param options.replaces whether there may be an earlier record of the job
    */
@@ -43,7 +44,7 @@ export class HistorySteps {
       uuid,
       bytes,
     )
-    if (number % trimPeriod(keep) === 0)
+    if (Math.random() * trimPeriod(keep) < 1)
       db.run('DELETE FROM history WHERE board = ? AND number <= ?', board, number - keep)
   }
 
@@ -90,7 +91,7 @@ function parseEndedJob(row: Row): EndedJob | undefined {
   return decodeEndedJob(readBytes(row, 'record') ?? new Uint8Array())
 }
 
-/** Returns after how many jobs the oldest ones are removed: an eighth of the kept ones, and seldom enough to cost nothing. */
+/** Returns the average number of added jobs between two removals of the oldest: an eighth of `keep`, from 1 to 128. */
 function trimPeriod(keep: number): number {
   return Math.min(Math.max(Math.floor(keep / 8), 1), MAX_TRIM_PERIOD)
 }

@@ -4,7 +4,7 @@ import { refusalError } from '../../../contract/refusals.ts'
 import type { BoardContext } from './change-log.ts'
 import { jobNumber } from './rows.ts'
 
-/** With what a job uses beside its row: where it uses nothing, the step that ends it has nothing else to delete. */
+/** Reads a job, and whether other tables have rows for it: the step that ends the job skips the statements that would find nothing. */
 const JOB = `SELECT id, uuid, rank, revision, session, batch, cancelled_by, due_when_ready, body IS NULL AS large,
   EXISTS (SELECT 1 FROM dependencies WHERE waits_for = jobs.id) OR EXISTS (SELECT 1 FROM dependencies WHERE job = jobs.id) AS linked,
   EXISTS (SELECT 1 FROM permits WHERE job = jobs.id) OR EXISTS (SELECT 1 FROM slots WHERE job = jobs.id) AS holding,
@@ -27,18 +27,19 @@ export class JobRows {
 
   /** @throws NotFound; Unclaimable for a job that is claimed, or is at another revision */
   requireUnclaimed(id: string, revision: number): Row {
-    return this.#assertUnclaimed(this.find(id), id, revision)
+    return checkUnclaimed(this.find(id), id, revision)
   }
 
-  /** Returns the columns that a claim needs. @throws as {@link requireUnclaimed} */
-  requireClaimable(id: string, revision: number): Row {
+  /** Returns the row of an unclaimed job, with only the columns that a claim needs. @throws as {@link requireUnclaimed} */
+  requireUnclaimedForClaim(id: string, revision: number): Row {
     const { db, board } = this.#context
-    return this.#assertUnclaimed(db.get(JOB_TO_CLAIM, jobNumber(id), board), id, revision)
+    return checkUnclaimed(db.get(JOB_TO_CLAIM, jobNumber(id), board), id, revision)
   }
+}
 
-  #assertUnclaimed(row: Row | undefined, id: string, revision: number): Row {
-    if (!row) throw refusalError(id, { why: 'gone' })
-    if (row['session'] !== null || row['revision'] !== revision) throw refusalError(id, { why: 'changed' })
-    return row
-  }
+/** Returns the row if it is of an unclaimed job at the revision. @throws NotFound, Unclaimable */
+function checkUnclaimed(row: Row | undefined, id: string, revision: number): Row {
+  if (!row) throw refusalError(id, { why: 'gone' })
+  if (row['session'] !== null || row['revision'] !== revision) throw refusalError(id, { why: 'changed' })
+  return row
 }
