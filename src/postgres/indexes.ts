@@ -25,6 +25,8 @@ export interface ConcurrentIndex {
   readonly table: string
   /** What follows the name of the table in CREATE INDEX, such as `(uuid, board)`. */
   readonly definition: string
+  /** The name of a former index, which is dropped when this one can be used. */
+  readonly replaces?: string
 }
 
 /** The size of a table, in bytes, up to which an index is built in a few milliseconds. */
@@ -34,8 +36,10 @@ const BUILD_TIMEOUT_MS = 86_400_000
 /** The pauses before searches for missing indexes. The first pause is random: processes that start together do not search together. */
 const LOOKS = { firstPauseMs: 1_000, maxPauseMs: 300_000 }
 
-/** An index that a schema does not have, or has only as invalid. */
+/** An index that a schema does not have, or has only as invalid, or that still has to replace another one. */
 interface MissingIndex extends ConcurrentIndex {
+  /** Whether the index has to be built; false if only the former one has to be dropped. */
+  readonly isMissing: boolean
   /** Whether the index exists and cannot be used: its build was interrupted, or is under way. */
   readonly isInvalid: boolean
 }
@@ -47,20 +51,23 @@ export async function findMissingIndexes(
   indexes: readonly ConcurrentIndex[],
 ): Promise<MissingIndex[]> {
   if (indexes.length === 0) return []
-  const known = indexes.map(({ name, table }) => `('${name}'::name, '${table}'::name)`).join(', ')
-  const text = `SELECT i.name, c.oid IS NOT NULL AS invalid
-  FROM (VALUES ${known}) AS i(name, "table")
+  const known = indexes
+    .map(({ name, table, replaces = '' }) => `('${name}'::name, '${table}'::name, '${replaces}'::name)`)
+    .join(', ')
+  const text = `SELECT i.name, x.indisvalid IS NOT TRUE AS missing, c.oid IS NOT NULL AND x.indisvalid IS NOT TRUE AS invalid
+  FROM (VALUES ${known}) AS i(name, "table", former)
     JOIN pg_catalog.pg_namespace n ON n.nspname = $1::name
     JOIN pg_catalog.pg_class t ON t.relnamespace = n.oid AND t.relname = i."table"
     LEFT JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = i.name
     LEFT JOIN pg_catalog.pg_index x ON x.indexrelid = c.oid
-  WHERE x.indisvalid IS NOT TRUE
+    LEFT JOIN pg_catalog.pg_class f ON f.relnamespace = n.oid AND f.relname = i.former
+  WHERE (x.indisvalid IS NOT TRUE OR f.oid IS NOT NULL)
     AND pg_catalog.pg_has_role(t.relowner, 'USAGE'::text) AND pg_catalog.has_schema_privilege(n.oid, 'CREATE'::text)`
   const { rows } = await driver.query(text, [schema])
-  const invalid = new Map(rows.map((row) => [row['name'], row['invalid'] === true]))
+  const found = new Map(rows.map((row) => [row['name'], row]))
   return indexes.flatMap((index) => {
-    const isInvalid = invalid.get(index.name)
-    return isInvalid === undefined ? [] : [{ ...index, isInvalid }]
+    const row = found.get(index.name)
+    return row ? [{ ...index, isMissing: row['missing'] === true, isInvalid: row['invalid'] === true }] : []
   })
 }
 
@@ -73,13 +80,20 @@ export async function buildSmallIndexes(
   schema: string,
   indexes: readonly ConcurrentIndex[],
 ): Promise<void> {
-  const builds = indexes.map(({ name, table, definition }) => {
-    const qualified = `${quoteIdentifier(schema)}.${table}`
+  const builds = indexes.map(({ name, table, definition, replaces }) => {
+    const quoted = quoteIdentifier(schema)
+    const qualified = `${quoted}.${table}`
+    // A drop needs the stronger lock.
+    const mode = replaces === undefined ? 'SHARE' : 'ACCESS EXCLUSIVE'
+    // An index of this name may be there and invalid.
+    const isValid = `(SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('${quoted}.${name}'))`
+    const drop =
+      replaces === undefined ? '' : `\n      IF ${isValid} THEN DROP INDEX IF EXISTS ${quoted}.${replaces}; END IF;`
     return `
   BEGIN
     IF pg_relation_size('${qualified}') <= ${SMALL_TABLE_BYTES} THEN
-      LOCK TABLE ${qualified} IN SHARE MODE NOWAIT;
-      CREATE INDEX IF NOT EXISTS ${name} ON ${qualified} ${definition};
+      LOCK TABLE ${qualified} IN ${mode} MODE NOWAIT;
+      CREATE INDEX IF NOT EXISTS ${name} ON ${qualified} ${definition};${drop}
     END IF;
   EXCEPTION WHEN lock_not_available THEN NULL;
   END;`
@@ -142,12 +156,16 @@ async function buildMissing(
     const lock = `SELECT pg_try_advisory_lock(${advisoryClass(`indexes ${schema}`)}, 0) AS mine`
     if ((await connection.query(lock, [])).rows[0]?.['mine'] !== true) throw BUILT_ELSEWHERE
     for (const index of await findMissingIndexes(connection, schema, indexes)) {
-      const { name, table, definition, isInvalid } = index
-      log?.info({ schema, index: name }, `index ${name} of ${table} is being built; the board works meanwhile`)
+      const { name, table, definition, replaces, isMissing, isInvalid } = index
       const quoted = quoteIdentifier(schema)
-      if (isInvalid) await connection.query(`DROP INDEX CONCURRENTLY IF EXISTS ${quoted}.${name}`, [])
-      await connection.query(`CREATE INDEX CONCURRENTLY ${name} ON ${quoted}.${table} ${definition}`, [])
-      log?.info({ schema, index: name }, `index ${name} of ${table} is built`)
+      const drop = (dropped: string) => connection.query(`DROP INDEX CONCURRENTLY IF EXISTS ${quoted}.${dropped}`, [])
+      if (isInvalid) await drop(name)
+      if (isMissing) {
+        log?.info({ schema, index: name }, `index ${name} of ${table} is being built; the board works meanwhile`)
+        await connection.query(`CREATE INDEX CONCURRENTLY ${name} ON ${quoted}.${table} ${definition}`, [])
+        log?.info({ schema, index: name }, `index ${name} of ${table} is built`)
+      }
+      if (replaces !== undefined) await drop(replaces)
     }
   } finally {
     forget()

@@ -35,9 +35,9 @@ const migrations = (indexes: Migrations['indexes'] = []) =>
   ({ schema, part: 'board', steps: [`CREATE TABLE ${schema}.things (name text);`], indexes }) as const
 
 /** Returns whether the index can be used; undefined if there is none. */
-async function isValid(): Promise<boolean | undefined> {
+async function isValid(name: string = INDEX.name): Promise<boolean | undefined> {
   const text = 'SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass($1)'
-  return (await pool.query(text, [`${schema}.${INDEX.name}`])).rows[0]?.indisvalid
+  return (await pool.query(text, [`${schema}.${name}`])).rows[0]?.indisvalid
 }
 
 /** Resolves when the index is valid. Each look is a round trip. */
@@ -202,4 +202,36 @@ test('steps and indexes are done over a pooler that gives each transaction anoth
   expect(found.rows).toHaveLength(1)
   await client.query(`DROP SCHEMA ${schema} CASCADE`)
   await client.end()
+})
+
+const REPLACING = { ...INDEX, replaces: 'things_before' }
+
+test('an index that replaces another one drops it: at once on a small table, and otherwise after it is built', async () => {
+  await pool.query(`CREATE INDEX things_before ON ${schema}.things (name)`)
+  const writer = await openWriter()
+  const missing = await migrate(pool, migrations([REPLACING]))
+  expect(missing).toMatchObject([{ name: INDEX.name, isMissing: true }])
+  expect([await isValid(), await isValid('things_before')]).toEqual([undefined, true])
+  const finished = finishIndexes([REPLACING], {
+    location: parsePostgresLocation(parseUri(`${uri}?schema=${schema}`, 'board')),
+    signal: new AbortController().signal,
+    pauses: { firstPauseMs: 5, maxPauseMs: 20 },
+  })
+  await untilBuilding()
+  await writer.commit()
+  await finished
+  expect([await isValid(), await isValid('things_before')]).toEqual([true, undefined])
+  await pool.query(`CREATE INDEX things_before ON ${schema}.things (name)`)
+  expect(await migrate(pool, migrations([REPLACING]))).toEqual([])
+  expect([await isValid(), await isValid('things_before')]).toEqual([true, undefined])
+})
+
+test('an invalid index does not replace another one', async () => {
+  await pool.query(`CREATE INDEX things_before ON ${schema}.things (name)`)
+  await pool.query(`CREATE INDEX ${INDEX.name} ON ${schema}.things (name)`)
+  await pool.query('UPDATE pg_index SET indisvalid = false WHERE indexrelid = to_regclass($1)', [
+    `${schema}.${INDEX.name}`,
+  ])
+  expect(await migrate(pool, migrations([REPLACING]))).toMatchObject([{ isMissing: true, isInvalid: true }])
+  expect([await isValid(), await isValid('things_before')]).toEqual([false, true])
 })

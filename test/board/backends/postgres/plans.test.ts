@@ -1,4 +1,5 @@
 /** What a claim and a settle read, whatever Postgres believes of the table: that belief is often out of date. */
+import pg from 'pg'
 import { afterAll, beforeAll, expect } from 'vitest'
 import { parseUri } from '../../../../src/core/uri.ts'
 import { PostgresConnection, parsePostgresLocation } from '../../../../src/postgres/index.ts'
@@ -48,6 +49,31 @@ variant(
     expect(await board.countJobs()).toBeLessThanOrEqual(MANY)
   },
 )
+
+test('no index but the primary key finds jobs by their numbers, where Postgres believes that there are no jobs', async () => {
+  await using place = await postgresPlaceOn(server.uri)
+  await using board = await place.open()
+  const post = () => Promise.all(Array.from({ length: MANY }, () => board.post('flow', {})))
+  await post()
+  await place.query('DELETE FROM @.jobs')
+  // The table has pages, and all of their rows are dead: so many rows are expected in however many pages it will have.
+  await place.query('ANALYZE @.jobs')
+  await post()
+  const settings = 'seqscan hashjoin mergejoin material bitmapscan'
+    .split(' ')
+    .map((name) => `SET LOCAL enable_${name} TO off`)
+  const client = new pg.Client(server.uri)
+  await client.connect()
+  try {
+    const explain = `EXPLAIN UPDATE "${place.schema}".jobs SET who = 'me' WHERE id = ANY($1) AND session IS NULL AND revision = 0`
+    await client.query(['BEGIN', ...settings].join('; '))
+    const { rows } = await client.query(explain, [Array.from({ length: 500 }, (_, id) => id)])
+    const plan = rows.map((row) => row['QUERY PLAN']).join('\n')
+    expect(plan).toContain('jobs_pkey')
+  } finally {
+    await client.end()
+  }
+})
 
 test.each(['consume', 'trash'])(
   'the end of a job reads the jobs that depend on it, and no others (%s)',

@@ -17,8 +17,8 @@ BEGIN
     SELECT json_agg(json_build_array(id, rank, :SCHEMA.milliseconds(due_at), session IS NOT NULL, cancelled_by IS NOT NULL, queue)
       ORDER BY rank, id) INTO v_spots FROM (
       SELECT * FROM :SCHEMA.jobs
-      WHERE board = p_board AND queue IS NULL AND (rank, id) > (p_rank, p_id) AND (NOT p_due OR (due_at <= v_now AND session IS NULL))
-      ORDER BY rank, id LIMIT p_limit) AS first;
+      WHERE board = p_board AND queue IS NULL AND (rank, id + 0) > (p_rank, p_id) AND (NOT p_due OR (due_at <= v_now AND session IS NULL))
+      ORDER BY rank, id + 0 LIMIT p_limit) AS first;
   ELSE
     SELECT json_agg(json_build_array(id, rank, :SCHEMA.milliseconds(due_at), session IS NOT NULL, cancelled_by IS NOT NULL, queue)
       ORDER BY rank, id) INTO v_spots FROM (

@@ -2,6 +2,9 @@
 -- them may read a long board for a short answer, whatever the statistics of the table are. So their settings make them read
 -- an index in its order and sort nothing.
 --
+-- The index of the claim order, jobs_in_turn, has id + 0 in place of id. An index that has id itself was also used to find jobs by their numbers, where
+-- Postgres believed that there were no jobs: it read the whole index for each number, and a claim of 500 jobs took a quarter of a second.
+--
 -- They return a job as [number, rank, end of its delay in milliseconds since 1970 or 0, whether claimed, whether cancelled, queue or null for the
 -- default one]. The delay of a
 -- job that waits for others ends at infinity.
@@ -30,13 +33,13 @@ BEGIN
     SELECT json_agg(json_build_array(id, rank, :SCHEMA.milliseconds(due_at), session IS NOT NULL, cancelled_by IS NOT NULL, queue)
       ORDER BY rank, id) INTO v_spots FROM (
       SELECT * FROM :SCHEMA.jobs
-      WHERE board = p_board AND (rank, id) > (p_rank, p_id) AND due_at <= v_now AND session IS NULL
-      ORDER BY rank, id LIMIT p_limit) AS first;
+      WHERE board = p_board AND (rank, id + 0) > (p_rank, p_id) AND due_at <= v_now AND session IS NULL
+      ORDER BY rank, id + 0 LIMIT p_limit) AS first;
   ELSE
     SELECT json_agg(json_build_array(id, rank, :SCHEMA.milliseconds(due_at), session IS NOT NULL, cancelled_by IS NOT NULL, queue)
       ORDER BY rank, id) INTO v_spots FROM (
-      SELECT * FROM :SCHEMA.jobs WHERE board = p_board AND (rank, id) > (p_rank, p_id)
-      ORDER BY rank, id LIMIT p_limit) AS first;
+      SELECT * FROM :SCHEMA.jobs WHERE board = p_board AND (rank, id + 0) > (p_rank, p_id)
+      ORDER BY rank, id + 0 LIMIT p_limit) AS first;
   END IF;
   RETURN json_build_object('at', :SCHEMA.milliseconds(v_now), 'spots', coalesce(v_spots, '[]'));
 END $function$;

@@ -85,6 +85,7 @@ export function boardMigrations(schema: string): Migrations {
       fill('../migrations/15-queues.sql'),
       fill('../migrations/16-queues-of-changes.sql'),
       FUNCTIONS_MOVED,
+      FUNCTIONS_MOVED,
       functions,
     ],
     lastMandatory: LAST_MANDATORY_STEP,
@@ -107,6 +108,8 @@ const LAST_MANDATORY_STEP = 22
 const INDEXES: readonly ConcurrentIndex[] = [
   // A job of the trash is found by its uuid in one step, however long the trash is.
   { name: 'trash_by_uuid', table: 'trash', definition: '(uuid, board)' },
+  // The claim order. The former index had the number itself, and Postgres sometimes found jobs by their numbers with it: see `functions/sections.sql`.
+  { name: 'jobs_in_turn', table: 'jobs', definition: '(board, rank, (id + 0), due_at)', replaces: 'jobs_in_order' },
   // The head of a queue, and its next delayed jobs, are found without reading the jobs of other queues. Plain jobs are in none of these indexes.
   { name: 'jobs_in_queues', table: 'jobs', definition: '(board, queue, rank, id) WHERE queue IS NOT NULL' },
   {
