@@ -81,7 +81,7 @@ interface ClaimStops {
   readonly cancelled: AbortFlag
 }
 
-/** @internal A claim that was granted. */
+/** A claim that was granted, with what its owner needs to settle it. */
 export interface GrantedClaim {
   readonly job: Job
   readonly entry: JobEntry
