@@ -13,7 +13,7 @@ import { FlowRecord } from './flow-record.ts'
 import type { AtomDetail, FlowDetail } from './models.ts'
 import type { AcquireRequest, FlowLog, Transition } from './persistence.ts'
 import { supersededError } from './requests.ts'
-import { type AtomColumns, atomColumns, PastTexts, type StatesUse, toBytes } from './sql-rows.ts'
+import { type AtomColumns, atomColumns, type EscapeStates, PastTexts, toBytes } from './sql-rows.ts'
 
 /** A transition, encoded. */
 export interface SqlTransition {
@@ -68,8 +68,8 @@ export interface SqlFlowLogOptions {
   /** The row of the flow; or a function that makes it, with the first transition, for a flow that is not acquired yet. */
   readonly row: FlowRow | ((first: SqlTransition) => Promise<FlowRow>)
   readonly write: (write: SqlWrite) => Promise<Written>
-  /** What the encoded states are for. */
-  readonly statesFor: StatesUse
+  /** Escapes the encoded states for the parameter of the statement; absent where that has plain JSON. */
+  readonly escapeStates?: EscapeStates | undefined
   /** Returns the write for the transaction of a settlement; absent where no board can include it. @param send does the write alone */
   readonly toHeldBack?: ((write: SqlWrite, send: () => Promise<void>) => HeldBackWrite) | undefined
 }
@@ -96,7 +96,7 @@ export class SqlFlowLog implements FlowLog {
   constructor(options: SqlFlowLogOptions) {
     this.flow = options.flow
     this.#options = options
-    this.#past = new PastTexts(options.statesFor)
+    this.#past = new PastTexts(options.escapeStates)
     this.#record = new FlowRecord(withoutResults(options.flow))
     this.#positions = new Map(options.flow.atoms.map(({ name }, position) => [name, position]))
     const { row } = options
@@ -143,6 +143,7 @@ export class SqlFlowLog implements FlowLog {
     return isTaken
   }
 
+  /** Sends a transition to the row of the flow; the first one makes the row. */
   #send(transition: SqlTransition): Promise<void> {
     const { row } = this.#options
     const known = this.#row
@@ -214,6 +215,7 @@ export class SqlFlowLog implements FlowLog {
   }
 }
 
+/** Returns a transition with the row that it changes. Field by field, because every write of every flow comes through here. */
 function toWrite(transition: SqlTransition, { id, term }: FlowRow): SqlWrite {
   const { number, state, at, meta, states, atoms, bytes, refusal } = transition
   return { number, state, at, meta, states, atoms, bytes, refusal, flow: id, term }

@@ -2,7 +2,6 @@
 import { messageOf, StorageFailure } from '../core/errors.ts'
 import type { AtomState, FlowState } from '../core/states.ts'
 import { decodeText, encodeText } from '../core/texts.ts'
-import { escapeElement } from '../postgres/index.ts'
 import { checkAtom, checkBook, checkFlow, damagedRecordError } from './checked-records.ts'
 import { MAX_STATES } from './flow-record.ts'
 import type { AtomDetail, BookDetail, FlowDetail, LogBook, Meta, StateChange } from './models.ts'
@@ -75,14 +74,13 @@ export function encodeStates(states: readonly StateChange<FlowState | AtomState>
   return JSON.stringify(states)
 }
 
-/**
- * Where encoded states go: into a column, or into an element of a Postgres array literal, in which quotation marks and backslashes have to be escaped.
- * Texts of one kind in the place of the other would damage the statement.
- */
-export type StatesUse = 'column' | 'array-element'
+/** Changes encoded states for the parameter of a statement. */
+export type EscapeStates = (json: string) => string
 
-/** The beginning of a change by its state, for each use; shared by all flows. */
-const BEGINNINGS: Readonly<Record<StatesUse, Map<string, string>>> = { column: new Map(), 'array-element': new Map() }
+const asIs: EscapeStates = (json) => json
+
+/** The beginning of a change by its state, for each way to escape; shared by all flows. */
+const BEGINNINGS = new WeakMap<EscapeStates, Map<string, string>>()
 /** The maximum number of beginnings: without it, a program that writes unknown states would fill the memory. */
 const MAX_BEGINNINGS = 100
 
@@ -90,16 +88,20 @@ const NO_END = { at: undefined, run: 0, text: '' }
 
 /** The encoded states of a flow and its atoms. Each change of a state is encoded once, although every write has all states. */
 export class PastTexts {
-  readonly #use: StatesUse
+  readonly #escape: EscapeStates
+  readonly #beginnings: Map<string, string>
   readonly #known = new Map<string, { readonly count: number; readonly text: string }>()
   /** The time and the run of the change that was encoded last, and their text. */
   #lastEnd: { readonly at: Date | undefined; readonly run: number; readonly text: string } = NO_END
 
-  constructor(use: StatesUse) {
-    this.#use = use
+  /** @param escapeStates leaves brackets, commas and numbers as they are; without it, the states are plain JSON */
+  constructor(escapeStates: EscapeStates = asIs) {
+    this.#escape = escapeStates
+    this.#beginnings = BEGINNINGS.get(escapeStates) ?? new Map()
+    BEGINNINGS.set(escapeStates, this.#beginnings)
   }
 
-  /** Encodes the states as JSON for their use. @param states the states of earlier calls and later ones */
+  /** Encodes the states as JSON, escaped. @param states the states of earlier calls and later ones */
   encode(name: string, states: readonly StateChange<FlowState | AtomState>[]): string {
     const { length } = states
     const known = this.#known.get(name)
@@ -120,17 +122,13 @@ export class PastTexts {
     return this.#toBeginning(state) + this.#lastEnd.text
   }
 
+  /** Returns the encoded beginning of a change, with its state. */
   #toBeginning(state: string): string {
-    const beginnings = BEGINNINGS[this.#use]
-    const known = beginnings.get(state)
+    const known = this.#beginnings.get(state)
     if (known !== undefined) return known
     const text = this.#escape(`{"state":${JSON.stringify(state)}`)
-    if (beginnings.size < MAX_BEGINNINGS) beginnings.set(state, text)
+    if (this.#beginnings.size < MAX_BEGINNINGS) this.#beginnings.set(state, text)
     return text
-  }
-
-  #escape(json: string): string {
-    return this.#use === 'column' ? json : escapeElement(json)
   }
 }
 

@@ -72,8 +72,8 @@ export async function findMissingIndexes(
 }
 
 /**
- * Builds the indexes of small tables to which no transaction writes at this moment. Waits for the migration lock, but for no table. Writers wait for some
- * milliseconds.
+ * Builds the indexes of small tables to which no transaction writes at this moment, and drops the indexes that they replace, if no transaction uses the
+ * table at all. Waits for the migration lock, but for no table. Writers wait for some milliseconds, and readers where an index is replaced.
  */
 export async function buildSmallIndexes(
   driver: SqlDriver,
@@ -120,7 +120,7 @@ interface FinishOptions {
 }
 
 /**
- * Builds missing indexes in the background, until all are there. Not for a connection behind a transaction pooler: the lock belongs to the session.
+ * Builds missing indexes in the background, until all are there, and drops the indexes that they replace. Not for a connection behind a transaction pooler: the lock belongs to the session.
  *
  * @returns a promise that is never rejected
  */

@@ -19,7 +19,7 @@ const MIN_READ_PERIOD_MS = 5_000
 export interface QueueEnds {
   /** The number of the jobs that end in a minute, done or not. */
   readonly endedPerMinute: number
-  /** The median of the milliseconds from the post to the start, of the jobs that ran once; absent without one. */
+  /** The median of the milliseconds from the post to the start of the jobs that ran once; absent without such a job. */
   readonly waitedMs?: number
 }
 

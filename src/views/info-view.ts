@@ -53,7 +53,7 @@ export interface QueueView extends JobCount {
   readonly conductors: number
   /** The number of its jobs that have ended in the last minute, done or not; absent where the board has no history. */
   readonly endedPerMinute?: number
-  /** The median of the milliseconds from the post to the start, of those that ran once; absent without one. */
+  /** The median of the milliseconds from the post to the start of the jobs that have ended in the last minute and ran once; absent without such a job. */
   readonly waitedMs?: number
 }
 

@@ -206,23 +206,38 @@ test('steps and indexes are done over a pooler that gives each transaction anoth
 
 const REPLACING = { ...INDEX, replaces: 'things_before' }
 
+function finishReplacing(): Promise<void> {
+  return finishIndexes([REPLACING], {
+    location: parsePostgresLocation(parseUri(`${uri}?schema=${schema}`, 'board')),
+    signal: new AbortController().signal,
+    pauses: { firstPauseMs: 5, maxPauseMs: 20 },
+  })
+}
+
 test('an index that replaces another one drops it: at once on a small table, and otherwise after it is built', async () => {
   await pool.query(`CREATE INDEX things_before ON ${schema}.things (name)`)
   const writer = await openWriter()
   const missing = await migrate(pool, migrations([REPLACING]))
   expect(missing).toMatchObject([{ name: INDEX.name, isMissing: true }])
   expect([await isValid(), await isValid('things_before')]).toEqual([undefined, true])
-  const finished = finishIndexes([REPLACING], {
-    location: parsePostgresLocation(parseUri(`${uri}?schema=${schema}`, 'board')),
-    signal: new AbortController().signal,
-    pauses: { firstPauseMs: 5, maxPauseMs: 20 },
-  })
+  const finished = finishReplacing()
   await untilBuilding()
   await writer.commit()
   await finished
   expect([await isValid(), await isValid('things_before')]).toEqual([true, undefined])
   await pool.query(`CREATE INDEX things_before ON ${schema}.things (name)`)
   expect(await migrate(pool, migrations([REPLACING]))).toEqual([])
+  expect([await isValid(), await isValid('things_before')]).toEqual([true, undefined])
+})
+
+test('an index that was built by a process which ended before it dropped the former one still replaces it', async () => {
+  await pool.query(`CREATE INDEX things_before ON ${schema}.things (name)`)
+  await pool.query(`CREATE INDEX ${INDEX.name} ON ${schema}.things (name)`)
+  const writer = await openWriter()
+  expect(await migrate(pool, migrations([REPLACING]))).toMatchObject([{ isMissing: false, isInvalid: false }])
+  const finished = finishReplacing()
+  await writer.commit()
+  await finished
   expect([await isValid(), await isValid('things_before')]).toEqual([true, undefined])
 })
 

@@ -11,7 +11,7 @@ type UnservedReason = { readonly text: string } & (
 )
 
 /**
- * Returns why no connected conductor can run a job: none serves its queue, or none of those that serve the queue knows its flow. Returns
+ * Returns why no connected conductor can run a job: no conductor serves its queue, or the conductors that serve the queue do not know its flow. Returns
  * undefined if no conductor is connected: a program that claims jobs in a loop of its own reports neither queues nor flows.
  */
 export function unservedReason(

@@ -79,7 +79,7 @@ const NO_ATTEMPTS: readonly RecordedAttempt[] = Object.freeze([])
 /**
  * Returns the posting as a claim writes it: with the next run and its attempt, and without its delay, which a death must not restart.
  *
- * @param limit the maximum number of failures; that of the posting by default, unless a setting of the flow replaces it
+ * @param limit the maximum number of failures, which a setting of the flow may replace; by default the number in the posting
  */
 export function beginAttempt<P extends AttemptHistory & { readonly delay?: number }>(
   posting: P,

@@ -123,7 +123,7 @@ export class FlowSettings {
 
   /**
    * Sets some settings of a flow, or of all flows with a prefix: `'report*'`, `'*'`. Settings that are not given stay, and so do other parts of
-   * `backOff`. Each setting of a flow is looked up alone: in the record of the flow, then in that of the longest pattern that has it. Settings
+   * `backOff`. Each setting of a flow is looked up alone: in the record of the flow, then in the record of the longest pattern that has this setting. Settings
    * override the flow's code, and options of `post` override settings, unless the record has `force`.
    *
    * Conductors use a change from their next claim, processes that only post after at most 30 s. If conductors declare settings of the same flow or

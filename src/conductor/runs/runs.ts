@@ -247,7 +247,14 @@ export class Runs {
     const { board, log } = this.#options
     const failure = 'failure' in verdict ? verdict.failure : undefined
     const { flow } = job.details
-    const facts = { job: job.uuid, name: job.name, flow, run, ...span?.logFields, ...verdictReason(verdict) }
+    const facts = {
+      job: job.uuid,
+      name: job.name,
+      ...defined({ flow }),
+      run,
+      ...span?.logFields,
+      ...verdictReason(verdict),
+    }
     if (settled === 'unknown') log.warn(facts, 'it is unknown whether the job was settled; if not, it runs again')
     else if (settled === 'lost')
       log.warn({ ...facts, ...(lost.aborted ? { because: describeError(lost.reason) } : {}) }, 'job lost')

@@ -22,6 +22,7 @@ import {
   areMigrated,
   decodeText,
   encodeText,
+  escapeElement,
   type Migrations,
   migrate,
   PostgresError,
@@ -189,30 +190,21 @@ export class SqlPersistence implements Persistence {
   async acquire(request: AcquireRequest): Promise<FlowLog> {
     this.#lifecycle.assertRunning()
     assertAcquireRequest(request)
-    const write = (each: SqlWrite) => this.#write(each)
+    const common = {
+      request,
+      write: (each: SqlWrite) => this.#write(each),
+      escapeStates: escapeElement,
+      toHeldBack: this.#toHeldBack(request),
+    }
     if (request.beginsAtOnce && request.run === 1) {
       const at = new Date()
       const flow = toAcquiredFlow(undefined, request, at)
       const begin = (first: SqlTransition) => this.#begin({ request, at, first })
-      return new SqlFlowLog({
-        request,
-        flow,
-        row: begin,
-        write,
-        statesFor: 'array-element',
-        toHeldBack: this.#toHeldBack(request),
-      })
+      return new SqlFlowLog({ ...common, flow, row: begin })
     }
     // A book that is destroyed at the same moment is created again by the next try.
     const { flow, row } = await retry(() => this.#acquires.add(request), this.#retries)
-    return new SqlFlowLog({
-      request,
-      flow,
-      row,
-      write,
-      statesFor: 'array-element',
-      toHeldBack: this.#toHeldBack(request),
-    })
+    return new SqlFlowLog({ ...common, flow, row })
   }
 
   #toHeldBack({ claim }: AcquireRequest): SqlFlowLogOptions['toHeldBack'] {

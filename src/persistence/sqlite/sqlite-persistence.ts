@@ -118,7 +118,7 @@ export class SqlitePersistence implements Persistence {
     const endsWithSettlement = this.#sharesFileWith(request.settledOn)
     const write = (each: SqlWrite) =>
       this.#write(each, { waitsForDisk: !(endsWithSettlement && FINISHED_STATES.includes(each.state)) })
-    return new SqlFlowLog({ request, ...acquired, write, statesFor: 'column' })
+    return new SqlFlowLog({ request, ...acquired, write })
   }
 
   /** Makes a run the only writer of a flow. @throws Fenced when another claim's run is the same or newer; StorageFailure for a damaged flow */

@@ -76,7 +76,7 @@ export interface Posting {
   readonly backOff?: StoredBackOff
   /** The milliseconds after the end of the job for which its results can be read; absent for as long as they are kept. */
   readonly resultTtl?: number
-  /** The names of the options given to `post`, of those that settings of the flow can replace at a claim; absent if none was given. */
+  /** The names of the options that the caller of `post` gave and that settings of the flow can replace at a claim; absent without such an option. */
   readonly explicit?: readonly string[]
   readonly format: number
   /** The number of the newest run, which is the number of claims of the job. It is never reset. */

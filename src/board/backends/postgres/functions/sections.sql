@@ -5,7 +5,7 @@
 -- The index of the claim order, jobs_in_turn, has id + 0 in place of id. An index that has id itself was also used to find jobs by their numbers, where
 -- Postgres believed that there were no jobs: it read the whole index for each number, and a claim of 500 jobs took a quarter of a second.
 --
--- They return a job as [number, rank, end of its delay in milliseconds since 1970 or 0, whether claimed, whether cancelled, queue or null for the
+-- The functions return a job as [number, rank, end of its delay in milliseconds since 1970 or 0, whether claimed, whether cancelled, queue or null for the
 -- default one]. The delay of a
 -- job that waits for others ends at infinity.
 

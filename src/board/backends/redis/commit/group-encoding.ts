@@ -34,7 +34,7 @@ export function encodeSteps(steps: readonly ScriptStep[]): readonly Buffer[] {
   return [encodeWords(words), encodeWords(ends), Buffer.concat(values, end)]
 }
 
-/** Returns the number of arguments up to the last one that is not missing. A plain job has many missing arguments, and the script would read each of them. */
+/** Counts the arguments of a step without the missing ones at its end. A plain job has many missing arguments, and the script would read each of them. */
 function countWords(all: StepArguments): number {
   let count = all.length
   while (count > 0 && all[count - 1] === null) count -= 1
