@@ -1,5 +1,6 @@
 /** Creates, reads, lists and removes books as folders. */
 import { randomUUID } from 'node:crypto'
+import type { RmOptions } from 'node:fs'
 import { readdir, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { NotFound } from '../../core/errors.ts'
@@ -125,11 +126,18 @@ export async function removeBook(
   } else if (!(await exists(bookRecord(folder))) || !(await tryMove(folder, gone))) throw bookNotFoundError(uuid)
   await syncFolders([shard])
   const names = await readdir(shard)
-  for (const name of names.filter(isGone)) await rm(join(shard, name), { recursive: true, force: true })
+  for (const name of names.filter(isGone)) await rm(join(shard, name), REMOVAL)
   // The process of such a removal died, or will find that it was too slow.
   for (const name of names.filter(isTaken)) await putBack(join(shard, name))
   return true
 }
+
+/**
+ * A run that has a folder of the book open can create a file in it after its entries were listed: its removal fails
+ * with ENOTEMPTY, and is repeated, after 10 ms, then 20 ms and so on. The run finds next that its folder is gone, and
+ * creates no more.
+ */
+const REMOVAL: RmOptions = { recursive: true, force: true, maxRetries: 10, retryDelay: 10 }
 
 /**
  * Moves a book to `gone` if nothing in it has changed. A change that was acknowledged between the check and the move

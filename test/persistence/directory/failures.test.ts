@@ -1,14 +1,16 @@
 /** What a log does when the disk refuses or a next owner comes at the worst moment, both of which are made to happen here. */
 import { writeFileSync } from 'node:fs'
-import { mkdir } from 'node:fs/promises'
+import { mkdir, open, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { ClaimLost, Fenced, StorageFailure } from '../../../src/core/errors.ts'
 import { acquireTerm } from '../../../src/persistence/directory/acquire.ts'
 import { DirectoryFlowLog } from '../../../src/persistence/directory/directory-flow-log.ts'
+import { toErrno } from '../../../src/persistence/directory/files.ts'
+import { bookFolder, flowFolder, shardFolder } from '../../../src/persistence/directory/layout.ts'
 import { readNewestFlow } from '../../../src/persistence/directory/read-flow.ts'
 import { encodeMark } from '../../../src/persistence/directory/records.ts'
-import type { FlowDetail } from '../../../src/persistence/index.ts'
+import { type FlowDetail, openPersistence } from '../../../src/persistence/index.ts'
 import { atom, requestOf } from '../flows.ts'
 import { testDirectory } from './directories.ts'
 
@@ -149,3 +151,24 @@ test('a run that is overtaken between what it reads and its own log is fenced', 
   expect(refusal).toBeInstanceOf(Fenced)
   expect(refusal).toMatchObject({ newestRun: 9 })
 })
+
+test.runIf(process.platform === 'linux')(
+  'a book is removed while a run still creates files in its folders',
+  async () => {
+    const directory = await testDirectory()
+    await using persistence = await openPersistence(`directory:${directory}`)
+    for (let round = 1; round <= 20; round++) {
+      const uuid = `book-${round}`
+      const { book, flow } = requestOf(uuid, 1)
+      await persistence.createFlow({ book, flow })
+      await using folder = await open(flowFolder(bookFolder(directory, uuid), flow.uuid))
+      // What a slow run does, which has its folder open: see `inFolder`.
+      const creating = (async () => {
+        for (let file = 1; file <= 50; file++) await writeFile(`/proc/self/fd/${folder.fd}/${file}.tmp`, '')
+      })().catch((error: unknown) => toErrno(error))
+      expect(await persistence.destroyBook(uuid)).toBe(true)
+      expect([undefined, 'ENOENT']).toContain(await creating)
+      expect(await readdir(shardFolder(directory, uuid))).toEqual([])
+    }
+  },
+)
