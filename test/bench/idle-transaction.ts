@@ -1,23 +1,25 @@
 /**
  * A board on Postgres alone, and beside a transaction that was forgotten: while a REPEATABLE READ transaction is open, no row that is deleted or replaced
  * after its snapshot can be removed. Rounds of jobs (post, claim, consume) on one board, with one process that posts and another that works: first alone,
- * then beside the open transaction as many jobs as 800 a second are in 15 minutes, then alone again. The speed beside the transaction is measured in the last
- * quarter of the rounds, when most dead rows are there.
+ * then beside the open transaction as many jobs as 800 a second are in 15 minutes, then alone again. Both processes are at work all the time; their first
+ * round does not count. The speed beside the transaction is measured in the last quarter of the rounds, when most dead rows are there. Then another worker is
+ * started, whose view reads over the dead rows.
  */
 import { cpus, loadavg } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
+import { openBoard } from '../../src/board/open.ts'
 import { ROOT } from '../support/build.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { times } from './brief.ts'
 import { printGoals } from './goals.ts'
-import { startPart } from './part.ts'
+import { type RepeatedPart, startRepeatedPart } from './part.ts'
 import { processorTime } from './processor-time.ts'
 import { median, spread } from './spread.ts'
 
-const CHILD = join(ROOT, 'test/bench/board-child.ts')
+const CHILD = join(ROOT, 'test/bench/idle-transaction-child.ts')
 const JOBS_PER_ROUND = times(40_000, 500)
-/** Of each of the two times alone; a first round that does not count comes before. */
+/** Of each of the two times alone. */
 const ROUNDS_ALONE = times(4, 1)
 const ROUNDS_BESIDE = times(18, 4)
 
@@ -26,8 +28,6 @@ interface Round {
   /** Microseconds of processor time for each job; of the server, undefined where it cannot be seen. */
   readonly clients: number
   readonly server: number | undefined
-  /** Milliseconds in which the worker's view of the board was opened. */
-  readonly openedInMs: number
 }
 
 export default async function idleTransaction(): Promise<void> {
@@ -35,9 +35,11 @@ export default async function idleTransaction(): Promise<void> {
   console.log(`Node ${process.version}, ${cpus().length} processors, load ${loadavg()[0]?.toFixed(1)} at the start`)
   console.log(`Postgres ${server.version}, fsync; rounds of ${JOBS_PER_ROUND} jobs on one board`)
   const uri = `${server.uri}?board=idle`
+  await using worker = await startRepeatedPart(CHILD, ['work', uri, String(JOBS_PER_ROUND)])
+  await using poster = await startRepeatedPart(CHILD, ['post', uri, String(JOBS_PER_ROUND)])
   const rounds = async (count: number) => {
     const done: Round[] = []
-    for (let n = 0; n < count; n += 1) done.push(await round(uri, server.pid))
+    for (let n = 0; n < count; n += 1) done.push(await round({ worker, poster }, server.pid))
     return done
   }
   await rounds(1)
@@ -48,10 +50,12 @@ export default async function idleTransaction(): Promise<void> {
   await stranger.query('SELECT count(*) FROM pg_class')
   const beside = await rounds(ROUNDS_BESIDE)
   const dead = await readDeadRows(stranger)
+  const opened = { beside: await openView(uri), alone: Number.NaN }
   await stranger.query('COMMIT')
   await stranger.query('VACUUM')
   await stranger.end()
   alone.push(...(await rounds(ROUNDS_ALONE)))
+  opened.alone = await openView(uri)
   const last = beside.slice(-Math.ceil(beside.length / 4))
   for (const [what, some] of [
     ['alone', alone],
@@ -65,6 +69,9 @@ export default async function idleTransaction(): Promise<void> {
     console.log(
       `  ${table.padEnd(16)} ${String(rows).padStart(9)}  ${(rows / jobs).toFixed(3)} a job, ${megabytes} MB with indexes`,
     )
+  console.log(
+    `\nanother process opens the board and its view in ${opened.alone.toFixed(0)} ms, beside the dead rows in ${opened.beside.toFixed(0)} ms`,
+  )
   const speed = (some: readonly Round[]) => median(some.map(({ perSecond }) => perSecond))
   printGoals([
     {
@@ -75,18 +82,25 @@ export default async function idleTransaction(): Promise<void> {
   ])
 }
 
-async function round(uri: string, pid: number | undefined): Promise<Round> {
-  const opening = performance.now()
-  await using worker = await startPart(CHILD, ['consume', uri, String(JOBS_PER_ROUND)])
-  const openedInMs = performance.now() - opening
-  await using poster = await startPart(CHILD, ['produce', uri, String(JOBS_PER_ROUND)])
+async function round(
+  { worker, poster }: { readonly worker: RepeatedPart; readonly poster: RepeatedPart },
+  pid: number | undefined,
+): Promise<Round> {
   const before = await usedBy(pid)
   const begin = performance.now()
-  const [consumed, produced] = await Promise.all([worker.go(), poster.go()])
-  const perSecond = (JOBS_PER_ROUND * 1_000) / (consumed.at - begin)
+  const [worked, posted] = await Promise.all([worker.go(), poster.go()])
+  const perSecond = (JOBS_PER_ROUND * 1_000) / (worked.at - begin)
   const after = await usedBy(pid)
   const server = before === undefined || after === undefined ? undefined : ((after - before) * 1_000) / JOBS_PER_ROUND
-  return { perSecond, clients: (consumed.cpu + produced.cpu) / JOBS_PER_ROUND, server, openedInMs }
+  return { perSecond, clients: (worked.cpu + posted.cpu) / JOBS_PER_ROUND, server }
+}
+
+/** Returns the milliseconds in which another process opens the board and its view. */
+async function openView(uri: string): Promise<number> {
+  const begin = performance.now()
+  await using board = await openBoard(uri)
+  using _view = await board.view()
+  return performance.now() - begin
 }
 
 function usedBy(pid: number | undefined): Promise<number | undefined> {
@@ -103,7 +117,6 @@ function printRounds(what: string, rounds: readonly Round[]): void {
   console.log(
     `  processor time of a job: clients ${figures(({ clients }) => clients)} µs, server ${figures(({ server }) => server)} µs`,
   )
-  console.log(`  the worker's process and view were opened in ${figures(({ openedInMs }) => openedInMs)} ms`)
 }
 
 async function readDeadRows(

@@ -2,12 +2,11 @@
  * One process of `bench -- job`: `job-child.ts ROLE URI COUNT MEASURE`. It posts jobs, works on them, or does both where the board is in its memory. A
  * quarter of COUNT comes first, so that the code is compiled; COUNT jobs after it are measured.
  */
-import { channel } from 'node:diagnostics_channel'
 import { Session } from 'node:inspector/promises'
 import { Socket } from 'node:net'
 import type { JobBoard } from '../../src/board/api/job-board.ts'
 import { openBoard } from '../../src/board/open.ts'
-import { cpuLedger, heapLedger, type Ledger, StageFinder } from './job-stages.ts'
+import { type Allocator, cpuLedger, heapLedger, type Ledger, StageFinder } from './job-stages.ts'
 import { sideBySide, whenTold } from './part-child.ts'
 
 /** Jobs that are posted side by side, and claimed at once. */
@@ -19,6 +18,8 @@ export interface Measured {
   readonly cpu: number
   /** What each stage has taken, in microseconds or bytes; undefined without sampling. */
   readonly ledger: Ledger | undefined
+  /** The functions that have allocated most; empty where allocations were not sampled. */
+  readonly allocators: readonly Allocator[]
   /** Writes to sockets, and the bytes that were written and read. */
   readonly writes: number
   readonly sent: number
@@ -55,17 +56,15 @@ class Traffic {
 
   constructor() {
     const write = Socket.prototype.write
-    const count = () => {
+    // Sockets are found by their writes: some drivers create them without `net.connect`, which would report them.
+    const count = (socket: Socket) => {
+      this.#sockets.add(socket)
       this.#writes += 1
     }
     Socket.prototype.write = function counted(this: Socket, ...values: unknown[]) {
-      count()
+      count(this)
       return Reflect.apply(write, this, values)
     }
-    channel('net.client.socket').subscribe((message) => {
-      const { socket } = message as { readonly socket: Socket }
-      this.#sockets.add(socket)
-    })
   }
 
   /** What went through so far. */
@@ -79,15 +78,16 @@ class Traffic {
   }
 }
 
-async function measure(kind: string, part: () => Promise<unknown>): Promise<Ledger | undefined> {
+async function measure(kind: string, part: () => Promise<unknown>): Promise<Pick<Measured, 'ledger' | 'allocators'>> {
   if (kind === 'plain') {
     await part()
-    return undefined
+    return { ledger: undefined, allocators: [] }
   }
   const finder = await StageFinder.of(import.meta.filename)
   const session = new Session()
   session.connect()
-  return kind === 'cpu' ? cpuLedger(session, finder, part) : heapLedger(session, finder, part)
+  if (kind === 'cpu') return { ledger: await cpuLedger(session, finder, part), allocators: [] }
+  return heapLedger(session, finder, part)
 }
 
 async function main(): Promise<void> {
@@ -100,11 +100,11 @@ async function main(): Promise<void> {
     await part(board, Number(count) / 4)
     const before = traffic.total
     const begin = process.cpuUsage()
-    const ledger = await measure(kind, () => part(board, Number(count)))
+    const sampled = await measure(kind, () => part(board, Number(count)))
     const { user, system } = process.cpuUsage(begin)
     const { writes, sent, received } = traffic.total
     const moved = { writes: writes - before.writes, sent: sent - before.sent, received: received - before.received }
-    return { cpu: user + system, ledger, ...moved }
+    return { cpu: user + system, ...sampled, ...moved }
   })
 }
 

@@ -74,6 +74,12 @@ export class StageFinder {
     return new StageFinder(file, modules)
   }
 
+  /** Returns the function's name with the path of its module. */
+  nameOf({ functionName, url, lineNumber }: CallFrame): string {
+    const path = url.endsWith(this.#file) ? this.#pathOf(lineNumber) : url || 'V8'
+    return `${functionName || '(anonymous)'} ${path}`
+  }
+
   /** Returns the stage of a function; undefined if it has the stage of its caller. */
   stageOf({ functionName, url, lineNumber }: CallFrame): Stage | undefined {
     if (functionName === '(garbage collector)') return 'garbage'
@@ -139,8 +145,24 @@ export async function cpuLedger(session: Session, finder: StageFinder, work: () 
 /** The bytes between two samples of the heap, on average. */
 const SAMPLING_BYTES = 4_096
 
-/** Does the work while the inspector samples allocations; returns the bytes that each stage has allocated, including bytes that were freed again. */
-export async function heapLedger(session: Session, finder: StageFinder, work: () => Promise<unknown>): Promise<Ledger> {
+/** A function that allocates: a constructor, or the function in which a literal or a closure is evaluated. */
+export interface Allocator {
+  /** Its name, and the path of its module. */
+  readonly name: string
+  readonly bytes: number
+}
+
+const MOST_ALLOCATORS = 12
+
+/**
+ * Does the work while the inspector samples allocations; returns the bytes that each stage has allocated, including bytes that were freed again, and the
+ * functions that have allocated most.
+ */
+export async function heapLedger(
+  session: Session,
+  finder: StageFinder,
+  work: () => Promise<unknown>,
+): Promise<{ ledger: Ledger; allocators: Allocator[] }> {
   await session.post('HeapProfiler.enable')
   await session.post('HeapProfiler.startSampling', {
     samplingInterval: SAMPLING_BYTES,
@@ -150,10 +172,14 @@ export async function heapLedger(session: Session, finder: StageFinder, work: ()
   await work()
   const { profile } = await session.post('HeapProfiler.stopSampling')
   const sums = new StageSums(finder)
+  const byName = new Map<string, number>()
   const visit = (node: typeof profile.head, caller: Stage | undefined): void => {
     const stage = sums.add(node.callFrame, node.selfSize, caller)
+    const name = finder.nameOf(node.callFrame)
+    byName.set(name, (byName.get(name) ?? 0) + node.selfSize)
     for (const child of node.children) visit(child, stage)
   }
   visit(profile.head, undefined)
-  return sums.byStage
+  const most = [...byName].sort(([, one], [, other]) => other - one).slice(0, MOST_ALLOCATORS)
+  return { ledger: sums.byStage, allocators: most.map(([name, bytes]) => ({ name, bytes })) }
 }

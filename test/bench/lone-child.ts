@@ -1,5 +1,5 @@
 /**
- * One process of `bench -- lone`: `lone-child.ts ROLE SYSTEM URI NAME COUNT GAP [counts]`. It posts jobs with pauses between them, or works on them: a
+ * One process of `bench -- lone`: `lone-child.ts ROLE SYSTEM URI NAME COUNT GAP [KIND]`. It posts jobs with pauses between them, or works on them: a
  * conductor of a board as it is published, or a worker of BullMQ. What is measured begins after some jobs that do not count.
  */
 import { createHook } from 'node:async_hooks'
@@ -13,11 +13,20 @@ import { performance } from 'node:perf_hooks'
 import { setTimeout as pause } from 'node:timers/promises'
 import { input, linear, openBoard, openPersistence, startConductor, task } from 'jobboard'
 import { createDeferred } from '../../src/core/async/abort.ts'
+import { times } from './brief.ts'
 import { apart, now, whenTold } from './part-child.ts'
 import { PEER_QUEUES } from './peer-queues.ts'
 
-/** Jobs before the measured ones, so that programs and processes have run through everything that is measured. */
-const WARM_UPS = 40
+/** The jobs before the measured ones, and the milliseconds between them. */
+interface WarmUp {
+  readonly jobs: number
+  readonly gap: number
+}
+
+/** Returns the warm-up: a few jobs, so that everything that is measured was done before, or so many that V8 has compiled what they run. */
+function warmUpOf({ kind, gap }: Pick<Arguments, 'kind' | 'gap'>): WarmUp {
+  return kind === 'warm' ? { jobs: times(4_000, 100), gap: 4 } : { jobs: 40, gap }
+}
 
 /** What a process has done for its measured jobs. */
 export interface LoneWork {
@@ -128,13 +137,14 @@ interface Arguments {
   readonly name: string
   readonly count: number
   readonly gap: number
-  /** `counts` counts what is done; `idle` does nothing for `count` milliseconds; anything else measures. */
+  /** `counts` counts what is done; `idle` does nothing for `count` milliseconds; `warm` measures after many jobs; anything else measures. */
   readonly kind: string | undefined
 }
 
 /** Measures the posts of so many jobs, after those of the warm-up. */
 async function measurePosts({ count, gap, kind }: Arguments, post: () => Promise<unknown>): Promise<LoneWork> {
-  await apart(WARM_UPS, gap, post)
+  const warmUp = warmUpOf({ kind, gap })
+  await apart(warmUp.jobs, warmUp.gap, post)
   const meter = new Meter({ isCounting: kind === 'counts' })
   const took: number[] = []
   await meter.begin()
@@ -151,11 +161,13 @@ class WorkMeter {
   readonly done = createDeferred<LoneWork>()
   readonly #meter: Meter
   readonly #count: number
+  readonly #before: number
   readonly #took: number[] = []
   #ended = 0
 
-  constructor({ count, kind }: Arguments) {
+  constructor({ count, kind, gap }: Arguments) {
     this.#count = count
+    this.#before = warmUpOf({ kind, gap }).jobs
     this.#meter = new Meter({ isCounting: kind === 'counts' })
   }
 
@@ -165,9 +177,9 @@ class WorkMeter {
 
   ended(): void {
     this.#ended += 1
-    if (this.#ended === WARM_UPS) void this.#meter.begin()
-    if (this.#ended === WARM_UPS + this.#count)
-      this.#meter.end(this.#count, this.#took.slice(WARM_UPS)).then(this.done.resolve, this.done.reject)
+    if (this.#ended === this.#before) void this.#meter.begin()
+    if (this.#ended === this.#before + this.#count)
+      this.#meter.end(this.#count, this.#took.slice(this.#before)).then(this.done.resolve, this.done.reject)
   }
 }
 
@@ -213,7 +225,7 @@ const ROLES: Readonly<Record<string, Role>> = {
       meter.begun(at)
       setImmediate(() => meter.ended())
     }
-    const count = WARM_UPS + given.count
+    const count = warmUpOf(given).jobs + given.count
     const consumer = await PEER_QUEUES.bullmq.consume(given.uri, given.name, { count, work })
     await whenTold(() => (given.kind === 'idle' ? measureIdle(given) : meter.done.promise))
     if (given.kind !== 'idle') await consumer.close()

@@ -2,7 +2,8 @@
  * Jobs that come one at a time, 40 a second, on each board and on BullMQ: how long it takes from the post to the first line of the task in an idle
  * conductor, what a job costs the process that posts it and the process that works on it, and how often these wake up for it.
  *
- * Each system runs several rounds in turn with the others. One further run counts what the two processes do, with async hooks and strace: it is slow, so
+ * Each system runs several rounds in turn with the others, in new processes. One further round comes after 4,000 jobs: then V8 has compiled what a job
+ * runs, as in a worker that has been at work for minutes. Another one counts what the two processes do, with async hooks and strace: it is slow, so
  * its times do not count.
  */
 import { cpus } from 'node:os'
@@ -63,6 +64,10 @@ export default async function lone(): Promise<void> {
       all.get(system)?.push(await run(system, `lone-${round}`, JOBS))
   }
   for (const [system, rounds] of all) printRounds(system, rounds)
+  console.log('\nafter 4,000 jobs')
+  const warm = new Map<System, Round>()
+  for (const system of systems) warm.set(system, await run(system, 'lone-warm', ROUNDS * JOBS, 'warm'))
+  for (const [system, round] of warm) printRounds(system, [round])
   if (await hasStrace()) {
     for (const system of systems) printCounts(system, await run(system, 'lone-counts', COUNTED_JOBS, 'counts'))
   }

@@ -25,6 +25,18 @@ export async function whenTold(part: (end: () => Promise<unknown>) => Promise<un
   input.close()
 }
 
+/** Prints that it is ready, and does a round for each line that it receives, until the line is `end`. Prints in a line of JSON what came of each. */
+export async function eachTimeTold(round: () => Promise<unknown>): Promise<void> {
+  console.log('ready')
+  for await (const line of createInterface({ input: process.stdin })) {
+    if (line === 'end') return
+    const before = process.cpuUsage()
+    const said = await round()
+    const { user, system } = process.cpuUsage(before)
+    console.log(JSON.stringify({ said, cpu: user + system }))
+  }
+}
+
 /** Does something so many times, at least so many milliseconds apart. */
 export async function apart(count: number, gap: number, step: (n: number) => Promise<unknown>): Promise<void> {
   for (let n = 0; n < count; n += 1) {

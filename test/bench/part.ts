@@ -28,14 +28,15 @@ export interface PartOptions {
   readonly node?: string
 }
 
+/** A process that does its part again and again. Its script runs in `eachTimeTold`. */
+export interface RepeatedPart extends AsyncDisposable {
+  /** Tells it to begin a round; resolves when the round is done. */
+  go(): Promise<Done>
+}
+
 /** One that is connected and waits to be told to begin. Its script runs in `whenTold`. */
 export async function startPart(script: string, args: readonly string[], options: PartOptions = {}): Promise<Part> {
-  const command = ['--expose-gc', await compiled(script, { bare: true }), ...args]
-  const child = spawn(options.node ?? process.execPath, command, { cwd: ROOT, stdio: ['pipe', 'pipe', 'inherit'] })
-  const ended = once(child, 'exit')
-  const lines = createInterface({ input: child.stdout })
-  const [ready] = await Promise.race([once(lines, 'line'), ended])
-  if (ready !== 'ready') throw new Error(`${args.join(' ')} ended before it was ready`)
+  const { child, ended, next } = await startChild(script, args, options)
   const kill = async () => {
     if (child.exitCode !== null || child.signalCode !== null) return
     child.kill('SIGKILL')
@@ -43,16 +44,43 @@ export async function startPart(script: string, args: readonly string[], options
   }
   return {
     go: async () => {
-      const saying = once(lines, 'line')
-      child.stdin.write('go\n')
-      const [line] = await Promise.race([saying, ended])
-      const at = performance.now()
-      if (typeof line !== 'string') throw new Error(`${args.join(' ')} ended without a result`)
+      const done = await next()
       await ended
-      return { ...(JSON.parse(line) as Omit<Done, 'at'>), at }
+      return done
     },
     end: () => child.stdin.write('end\n'),
     kill,
     [Symbol.asyncDispose]: kill,
   }
+}
+
+/** Starts a process that is connected, and waits to be told to begin a round. */
+export async function startRepeatedPart(script: string, args: readonly string[]): Promise<RepeatedPart> {
+  const { child, ended, next } = await startChild(script, args, {})
+  return {
+    go: next,
+    [Symbol.asyncDispose]: async () => {
+      child.stdin.end('end\n')
+      await ended
+    },
+  }
+}
+
+async function startChild(script: string, args: readonly string[], options: PartOptions) {
+  const command = ['--expose-gc', await compiled(script, { bare: true }), ...args]
+  const child = spawn(options.node ?? process.execPath, command, { cwd: ROOT, stdio: ['pipe', 'pipe', 'inherit'] })
+  const ended = once(child, 'exit')
+  const lines = createInterface({ input: child.stdout })
+  const [ready] = await Promise.race([once(lines, 'line'), ended])
+  if (ready !== 'ready') throw new Error(`${args.join(' ')} ended before it was ready`)
+  /** Tells it to begin, and resolves to what it says. */
+  const next = async (): Promise<Done> => {
+    const saying = once(lines, 'line')
+    child.stdin.write('go\n')
+    const [line] = await Promise.race([saying, ended])
+    const at = performance.now()
+    if (typeof line !== 'string') throw new Error(`${args.join(' ')} ended without a result`)
+    return { ...(JSON.parse(line) as Omit<Done, 'at'>), at }
+  }
+  return { child, ended, next }
 }

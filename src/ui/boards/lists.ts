@@ -42,7 +42,6 @@ import type {
 } from '../wire/board.ts'
 import type { Unencoded, WireScan } from '../wire/common.ts'
 import { type ListOptions, SCAN_JOBS, SCAN_MS } from './job-list.ts'
-import { slownessOf } from './slowness.ts'
 import type { ViewedBoard } from './viewed-board.ts'
 
 const MAX_FIRST = 10
@@ -293,8 +292,7 @@ export async function readConductors(viewed: ViewedBoard): Promise<Unencoded<Wir
   await viewed.touch()
   const views = conductorViews(await viewed.conductors())
   const wanted = new Set(views.flatMap(({ jobs = [] }) => jobs))
-  const [running, history] = await Promise.all([findRunning(viewed, wanted), viewed.history()])
-  const slowness = slownessOf(history)
+  const [running, slowness] = await Promise.all([findRunning(viewed, wanted), viewed.slowness()])
   return views.map(({ declares: _, jobs = [], ...view }) => ({
     ...view,
     meanMs: meanOf(view.counts),

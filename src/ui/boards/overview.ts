@@ -18,7 +18,6 @@ import type { WireCount, WireOverview } from '../wire/board.ts'
 import type { Unencoded } from '../wire/common.ts'
 import { type ListOptions, SCAN_JOBS, SCAN_MS } from './job-list.ts'
 import { toWaitingFor } from './rows.ts'
-import { slownessOf } from './slowness.ts'
 import { groupTrash } from './trash-groups.ts'
 import type { ViewedBoard } from './viewed-board.ts'
 import { toWarnings } from './warnings.ts'
@@ -45,7 +44,7 @@ export async function readOverview(viewed: ViewedBoard, options: OverviewOptions
 
 async function computeOverview(viewed: ViewedBoard, { redaction, waitMs }: OverviewOptions): Promise<Overview> {
   const { board } = viewed
-  const [entities, now, limits, flowSettings, schedules, trashed, newTrash, history] = await Promise.all([
+  const [entities, now, limits, flowSettings, schedules, trashed, newTrash, slowness] = await Promise.all([
     viewed.conductors(),
     boardInternals(board).readClock(),
     viewed.limits(),
@@ -53,7 +52,7 @@ async function computeOverview(viewed: ViewedBoard, { redaction, waitMs }: Overv
     ifSupported(() => board.schedules.list()),
     readTrashCount(viewed),
     readNewTrash(viewed),
-    viewed.history(),
+    viewed.slowness(),
   ])
   const conductors = entities.map(conductorView)
   const counter = new JobCounter({ now, conductors: entities, nextStarts: nextStartsOf(limits, now) })
@@ -90,7 +89,7 @@ async function computeOverview(viewed: ViewedBoard, { redaction, waitMs }: Overv
     warnings: toWarnings({
       ...{ reading: page.reading, limits, flowSettings, schedules, conductors, now },
       ...{ waiting: counts.waiting, unknownFlows: counter.unknownFlows(), jobs: counter.warnings() },
-      slowness: slownessOf(history),
+      slowness,
     }),
   }
 }

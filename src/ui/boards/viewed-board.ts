@@ -9,6 +9,7 @@ import type { WireBoard } from '../wire/session.ts'
 import { AnswerCache } from './answer-cache.ts'
 import { BoardFeed } from './board-feed.ts'
 import { guardLogbooks, type Logbooks, toLogbooks } from './logbooks.ts'
+import { slownessOf } from './slowness.ts'
 
 export interface ViewedBoardOptions extends DashboardBoard {
   readonly name: string
@@ -91,6 +92,12 @@ export class ViewedBoard {
   async history(): Promise<readonly EndedJob[]> {
     const read = () => this.board.history({ limit: MAX_HISTORY })
     return this.cache.get('history', { minAgeMs: 1_000, maxAgeMs: 5_000 }, read)
+  }
+
+  /** Computes how slow conductors are, see {@link slownessOf}. Cached for longer than other answers: the whole history is read for it. */
+  slowness(): Promise<ReadonlyMap<string, number>> {
+    const compute = async () => slownessOf(await this.history())
+    return this.cache.get('slowness', { minAgeMs: 10_000, maxAgeMs: 30_000 }, compute)
   }
 
   /** Reads what the board is, and who has paused it. */

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { boardMigrations } from '../../../../src/board/backends/postgres/store/schema.ts'
 import { parseUri } from '../../../../src/core/uri.ts'
 import { type Migrations, migrate, PostgresPool, parsePostgresLocation } from '../../../../src/postgres/index.ts'
+import { count } from '../../../support/counts.ts'
 import { createDatabase, type PostgresDatabase } from '../../../support/postgres-database.ts'
 import { claimed, namesOn } from '../../jobs.ts'
 import { functionsAsFormer, newSchema, postgresPlaceOn } from './boards.ts'
@@ -131,4 +132,36 @@ test('a board whose trash is in use starts without the index of the trash, and b
   await writer.query('COMMIT')
   while (!(await isBuilt()));
   expect(await board.findTrashed(job.uuid)).toMatchObject({ uuid: job.uuid })
+})
+
+test('a long board of the former index is claimed in order, while a transaction holds up the index that replaces it', async () => {
+  await using place = await postgresPlaceOn(server.uri)
+  {
+    await using former = await place.open()
+    const waiting = Array.from({ length: count({ test: 2_000, long: 100_000 }) }, () => ({ flow: 'flow', store: {} }))
+    await former.postMany(waiting)
+    await former.post('flow', {}, { name: 'urgent', priority: 'VERY_HIGH' })
+  }
+  await place.query('DROP INDEX @.jobs_in_turn')
+  await place.query('CREATE INDEX jobs_in_order ON @.jobs (board, rank, id, due_at)')
+  await using writer = await openTransaction(place)
+  await writer.query('LOCK TABLE jobs IN ROW EXCLUSIVE MODE')
+  await using board = await place.open()
+  const indexes = async () => {
+    const text = `SELECT c.relname AS name FROM pg_index JOIN pg_class c ON c.oid = indexrelid
+      WHERE indisvalid AND indrelid = '@.jobs'::regclass AND c.relname IN ('jobs_in_order', 'jobs_in_turn')`
+    return (await place.query(text)).map(({ name }) => name)
+  }
+  const claimFirst = async () => {
+    const [claim] = await board.claimNext({ max: 1 })
+    await claim?.consume()
+    return claim?.job.name
+  }
+  expect(await claimFirst()).toBe('urgent')
+  expect(await indexes()).toEqual(['jobs_in_order'])
+  await writer.query('COMMIT')
+  while ((await indexes())[0] !== 'jobs_in_turn');
+  await board.post('flow', {}, { name: 'urgent', priority: 'VERY_HIGH' })
+  expect(await claimFirst()).toBe('urgent')
+  while ((await indexes()).length > 1);
 })
