@@ -42,6 +42,8 @@ interface MissingIndex extends ConcurrentIndex {
   readonly isMissing: boolean
   /** Whether the index exists and cannot be used: its build was interrupted, or is under way. */
   readonly isInvalid: boolean
+  /** Whether an index of its table is being built, by hand for example: to drop an invalid index now would undo this, or end in a deadlock. */
+  readonly isBeingBuilt: boolean
 }
 
 /** Returns the missing indexes that this role can build: it must own the table, and have the right to create in the schema. */
@@ -54,7 +56,8 @@ export async function findMissingIndexes(
   const known = indexes
     .map(({ name, table, replaces = '' }) => `('${name}'::name, '${table}'::name, '${replaces}'::name)`)
     .join(', ')
-  const text = `SELECT i.name, x.indisvalid IS NOT TRUE AS missing, c.oid IS NOT NULL AND x.indisvalid IS NOT TRUE AS invalid
+  const text = `SELECT i.name, x.indisvalid IS NOT TRUE AS missing, c.oid IS NOT NULL AND x.indisvalid IS NOT TRUE AS invalid,
+    EXISTS (SELECT FROM pg_catalog.pg_stat_progress_create_index p WHERE p.relid = t.oid) AS building
   FROM (VALUES ${known}) AS i(name, "table", former)
     JOIN pg_catalog.pg_namespace n ON n.nspname = $1::name
     JOIN pg_catalog.pg_class t ON t.relnamespace = n.oid AND t.relname = i."table"
@@ -67,13 +70,26 @@ export async function findMissingIndexes(
   const found = new Map(rows.map((row) => [row['name'], row]))
   return indexes.flatMap((index) => {
     const row = found.get(index.name)
-    return row ? [{ ...index, isMissing: row['missing'] === true, isInvalid: row['invalid'] === true }] : []
+    return row
+      ? [
+          {
+            ...index,
+            isMissing: row['missing'] === true,
+            isInvalid: row['invalid'] === true,
+            isBeingBuilt: row['building'] === true,
+          },
+        ]
+      : []
   })
 }
 
 /**
  * Builds the indexes of small tables to which no transaction writes at this moment, and drops the indexes that they replace, if no transaction uses the
  * table at all. Waits for the migration lock, but for no table. Writers wait for some milliseconds, and readers where an index is replaced.
+ *
+ * An index that is built at once can be unusable for a time although it is valid (`indcheckxmin`): if the table has a version of a row that an open
+ * transaction anywhere in the database may still read, no newer snapshot uses the index until that transaction ends. Such a build is undone, so that the
+ * former index stays, and the index is left to the background.
  */
 export async function buildSmallIndexes(
   driver: SqlDriver,
@@ -85,15 +101,17 @@ export async function buildSmallIndexes(
     const qualified = `${quoted}.${table}`
     // A drop needs the stronger lock.
     const mode = replaces === undefined ? 'SHARE' : 'ACCESS EXCLUSIVE'
+    const built = `FROM pg_index WHERE indexrelid = to_regclass('${quoted}.${name}')`
     // An index of this name may be there and invalid.
-    const isValid = `(SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('${quoted}.${name}'))`
+    const isValid = `(SELECT indisvalid ${built})`
     const drop =
       replaces === undefined ? '' : `\n      IF ${isValid} THEN DROP INDEX IF EXISTS ${quoted}.${replaces}; END IF;`
     return `
   BEGIN
     IF pg_relation_size('${qualified}') <= ${SMALL_TABLE_BYTES} THEN
       LOCK TABLE ${qualified} IN ${mode} MODE NOWAIT;
-      CREATE INDEX IF NOT EXISTS ${name} ON ${qualified} ${definition};${drop}
+      CREATE INDEX IF NOT EXISTS ${name} ON ${qualified} ${definition};
+      IF (SELECT indcheckxmin ${built}) THEN RAISE lock_not_available; END IF;${drop}
     END IF;
   EXCEPTION WHEN lock_not_available THEN NULL;
   END;`
@@ -103,7 +121,9 @@ export async function buildSmallIndexes(
 BEGIN
   -- Otherwise a function of another schema may be called, with the rights of this user.
   PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
-  PERFORM pg_advisory_xact_lock(${MIGRATION_LOCK_KEY});${builds.join('')}
+  PERFORM pg_advisory_xact_lock(${MIGRATION_LOCK_KEY});
+  -- The size of a table waits for whoever has locked it exclusively, such as VACUUM FULL.
+  PERFORM pg_catalog.set_config('lock_timeout', '100ms', true);${builds.join('')}
 END
 $indexes$`,
     [],
@@ -140,7 +160,7 @@ export async function finishIndexes(indexes: readonly ConcurrentIndex[], options
   }).catch(() => undefined)
 }
 
-const BUILT_ELSEWHERE = new Error('another process builds the indexes')
+const BUILT_ELSEWHERE = new Error('another session builds the indexes')
 
 /** @throws BUILT_ELSEWHERE; the driver's errors */
 async function buildMissing(
@@ -156,7 +176,8 @@ async function buildMissing(
     const lock = `SELECT pg_try_advisory_lock(${advisoryClass(`indexes ${schema}`)}, 0) AS mine`
     if ((await connection.query(lock, [])).rows[0]?.['mine'] !== true) throw BUILT_ELSEWHERE
     for (const index of await findMissingIndexes(connection, schema, indexes)) {
-      const { name, table, definition, replaces, isMissing, isInvalid } = index
+      const { name, table, definition, replaces, isMissing, isInvalid, isBeingBuilt } = index
+      if (isBeingBuilt) throw BUILT_ELSEWHERE
       const quoted = quoteIdentifier(schema)
       const drop = (dropped: string) => connection.query(`DROP INDEX CONCURRENTLY IF EXISTS ${quoted}.${dropped}`, [])
       if (isInvalid) await drop(name)

@@ -6,7 +6,7 @@
 import { readFile } from 'node:fs/promises'
 import type { Session } from 'node:inspector/promises'
 
-/** The stages of a job, in order; then `garbage` (the collector) and `rest` (everything else). */
+/** The stages of a job, in order; then `driver` (drivers, and all other JavaScript without a stage), `garbage` (the collector) and `rest` (what V8 does outside of any stage). */
 export const STAGES = [
   'post',
   'notice',
@@ -145,14 +145,15 @@ export async function cpuLedger(session: Session, finder: StageFinder, work: () 
 /** The bytes between two samples of the heap, on average. */
 const SAMPLING_BYTES = 4_096
 
-/** A function that allocates: a constructor, or the function in which a literal or a closure is evaluated. */
+/** The allocations of all functions that have one name in one module: of constructors, and of literals and closures in functions. */
 export interface Allocator {
-  /** Its name, and the path of its module. */
+  /** The name with the path of the module; its URL outside of the program, and `V8` for native code. */
   readonly name: string
+  /** Allocated by the functions themselves, without those that they call. */
   readonly bytes: number
 }
 
-const MOST_ALLOCATORS = 12
+const MAX_ALLOCATORS = 12
 
 /**
  * Does the work while the inspector samples allocations; returns the bytes that each stage has allocated, including bytes that were freed again, and the
@@ -180,6 +181,6 @@ export async function heapLedger(
     for (const child of node.children) visit(child, stage)
   }
   visit(profile.head, undefined)
-  const most = [...byName].sort(([, one], [, other]) => other - one).slice(0, MOST_ALLOCATORS)
+  const most = [...byName].sort(([, one], [, other]) => other - one).slice(0, MAX_ALLOCATORS)
   return { ledger: sums.byStage, allocators: most.map(([name, bytes]) => ({ name, bytes })) }
 }

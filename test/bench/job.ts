@@ -111,7 +111,7 @@ function printPlace(
       const [us, bytes] = [(taken[stage] / JOBS).toFixed(1), (allocated[stage] / JOBS).toFixed(0)]
       console.log(`    ${stage.padEnd(8)} ${us.padStart(7)} µs ${bytes.padStart(8)} bytes`)
     }
-    console.log('    allocated most by')
+    console.log('    functions that allocated most')
     for (const { name, bytes } of heap.parts[index]?.allocators ?? [])
       console.log(`      ${(bytes / JOBS).toFixed(0).padStart(5)} bytes ${name}`)
   }

@@ -23,9 +23,12 @@ interface WarmUp {
   readonly gap: number
 }
 
-/** Returns the warm-up: a few jobs, so that everything that is measured was done before, or so many that V8 has compiled what they run. */
+/** The jobs after which V8 has compiled what a job runs. */
+export const MANY_WARM_UPS = times(4_000, 100)
+
+/** Returns the warm-up: 40 jobs, which run all measured code once; for `warm` 4,000, after which V8 has compiled it. */
 function warmUpOf({ kind, gap }: Pick<Arguments, 'kind' | 'gap'>): WarmUp {
-  return kind === 'warm' ? { jobs: times(4_000, 100), gap: 4 } : { jobs: 40, gap }
+  return kind === 'warm' ? { jobs: MANY_WARM_UPS, gap: 4 } : { jobs: 40, gap }
 }
 
 /** What a process has done for its measured jobs. */
@@ -161,13 +164,13 @@ class WorkMeter {
   readonly done = createDeferred<LoneWork>()
   readonly #meter: Meter
   readonly #count: number
-  readonly #before: number
+  readonly #warmUps: number
   readonly #took: number[] = []
   #ended = 0
 
   constructor({ count, kind, gap }: Arguments) {
     this.#count = count
-    this.#before = warmUpOf({ kind, gap }).jobs
+    this.#warmUps = warmUpOf({ kind, gap }).jobs
     this.#meter = new Meter({ isCounting: kind === 'counts' })
   }
 
@@ -177,13 +180,13 @@ class WorkMeter {
 
   ended(): void {
     this.#ended += 1
-    if (this.#ended === this.#before) void this.#meter.begin()
-    if (this.#ended === this.#before + this.#count)
-      this.#meter.end(this.#count, this.#took.slice(this.#before)).then(this.done.resolve, this.done.reject)
+    if (this.#ended === this.#warmUps) void this.#meter.begin()
+    if (this.#ended === this.#warmUps + this.#count)
+      this.#meter.end(this.#count, this.#took.slice(this.#warmUps)).then(this.done.resolve, this.done.reject)
   }
 }
 
-/** Measures a worker that has nothing to do, for so many milliseconds, after its first jobs and the work that follows them. */
+/** Measures a worker that has no jobs, for `count` milliseconds, after the work that follows its start. */
 async function measureIdle({ count }: Arguments): Promise<LoneWork> {
   await pause(SETTLING_MS)
   const meter = new Meter({ isCounting: false })
@@ -191,7 +194,7 @@ async function measureIdle({ count }: Arguments): Promise<LoneWork> {
   return meter.end(0)
 }
 
-/** What a process does some time after its last job is over by then, in milliseconds. */
+/** The time after which the work that follows a start is over, in milliseconds. */
 const SETTLING_MS = 3_000
 
 type Role = (given: Arguments) => Promise<void>

@@ -3,7 +3,7 @@
  * conductor, what a job costs the process that posts it and the process that works on it, and how often these wake up for it.
  *
  * Each system runs several rounds in turn with the others, in new processes. One further round comes after 4,000 jobs: then V8 has compiled what a job
- * runs, as in a worker that has been at work for minutes. Another one counts what the two processes do, with async hooks and strace: it is slow, so
+ * runs, as in a worker that has been at work for minutes. A last round counts what the two processes do, with async hooks and strace: they slow it down, so
  * its times do not count.
  */
 import { cpus } from 'node:os'
@@ -16,7 +16,7 @@ import { hasStrace } from '../support/strace.ts'
 import { startBenchServer } from './board-processes.ts'
 import { times } from './brief.ts'
 import { type Goal, printGoals } from './goals.ts'
-import type { LoneWork } from './lone-child.ts'
+import { type LoneWork, MANY_WARM_UPS } from './lone-child.ts'
 import { startPart } from './part.ts'
 import { peerVersion } from './peer-queues.ts'
 import { PEERS } from './peers-folder.ts'
@@ -64,7 +64,7 @@ export default async function lone(): Promise<void> {
       all.get(system)?.push(await run(system, `lone-${round}`, JOBS))
   }
   for (const [system, rounds] of all) printRounds(system, rounds)
-  console.log('\nafter 4,000 jobs')
+  console.log(`\nafter ${MANY_WARM_UPS} jobs; these figures are of no goal`)
   const warm = new Map<System, Round>()
   for (const system of systems) warm.set(system, await run(system, 'lone-warm', ROUNDS * JOBS, 'warm'))
   for (const [system, round] of warm) printRounds(system, [round])

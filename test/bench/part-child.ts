@@ -8,11 +8,11 @@ export const now = (): number => performance.timeOrigin + performance.now()
 /**
  * Prints that it is ready, does its part when it receives a line, and prints in a line of JSON what came of it.
  *
- * @param part given what resolves with the next line, for a part that goes on until then
+ * @param part receives `end`, which resolves when the next line arrives, for a part that runs until it is told to stop
  */
 export async function whenTold(part: (end: () => Promise<unknown>) => Promise<unknown>): Promise<void> {
   const input = createInterface({ input: process.stdin })
-  // Whoever would tell us, or listen, is gone.
+  // The parent process has ended.
   const alone = () => process.exit(1)
   input.on('close', alone)
   console.log('ready')
@@ -25,16 +25,19 @@ export async function whenTold(part: (end: () => Promise<unknown>) => Promise<un
   input.close()
 }
 
-/** Prints that it is ready, and does a round for each line that it receives, until the line is `end`. Prints in a line of JSON what came of each. */
+/**
+ * Prints `ready`, then does one round for each line of its input, and prints in a line of JSON what came of it. Exits when the parent process
+ * has ended.
+ */
 export async function eachTimeTold(round: () => Promise<unknown>): Promise<void> {
   console.log('ready')
-  for await (const line of createInterface({ input: process.stdin })) {
-    if (line === 'end') return
+  for await (const _line of createInterface({ input: process.stdin })) {
     const before = process.cpuUsage()
     const said = await round()
     const { user, system } = process.cpuUsage(before)
     console.log(JSON.stringify({ said, cpu: user + system }))
   }
+  process.exit(1)
 }
 
 /** Does something so many times, at least so many milliseconds apart. */
@@ -45,7 +48,7 @@ export async function apart(count: number, gap: number, step: (n: number) => Pro
   }
 }
 
-/** Does something so many times, so many of them side by side. */
+/** Does `step` `count` times, at most `width` of them side by side. */
 export async function sideBySide(count: number, width: number, step: (n: number) => Promise<unknown>): Promise<void> {
   let next = 0
   const lane = async () => {

@@ -28,20 +28,15 @@ export interface PartOptions {
   readonly node?: string
 }
 
-/** A process that does its part again and again. Its script runs in `eachTimeTold`. */
+/** A process that does its part again and again. Its script runs in `eachTimeTold`. Its disposal kills it. */
 export interface RepeatedPart extends AsyncDisposable {
   /** Tells it to begin a round; resolves when the round is done. */
   go(): Promise<Done>
 }
 
-/** One that is connected and waits to be told to begin. Its script runs in `whenTold`. */
+/** Starts a process for a part; resolves when it is connected and waits to be told to begin. Its script runs in `whenTold`. */
 export async function startPart(script: string, args: readonly string[], options: PartOptions = {}): Promise<Part> {
-  const { child, ended, next } = await startChild(script, args, options)
-  const kill = async () => {
-    if (child.exitCode !== null || child.signalCode !== null) return
-    child.kill('SIGKILL')
-    await ended
-  }
+  const { child, ended, next, kill } = await startChild(script, args, options)
   return {
     go: async () => {
       const done = await next()
@@ -54,16 +49,10 @@ export async function startPart(script: string, args: readonly string[], options
   }
 }
 
-/** Starts a process that is connected, and waits to be told to begin a round. */
+/** Starts a process that does rounds; resolves when it is connected and waits to be told to begin one. */
 export async function startRepeatedPart(script: string, args: readonly string[]): Promise<RepeatedPart> {
-  const { child, ended, next } = await startChild(script, args, {})
-  return {
-    go: next,
-    [Symbol.asyncDispose]: async () => {
-      child.stdin.end('end\n')
-      await ended
-    },
-  }
+  const { next, kill } = await startChild(script, args, {})
+  return { go: next, [Symbol.asyncDispose]: kill }
 }
 
 async function startChild(script: string, args: readonly string[], options: PartOptions) {
@@ -73,7 +62,7 @@ async function startChild(script: string, args: readonly string[], options: Part
   const lines = createInterface({ input: child.stdout })
   const [ready] = await Promise.race([once(lines, 'line'), ended])
   if (ready !== 'ready') throw new Error(`${args.join(' ')} ended before it was ready`)
-  /** Tells it to begin, and resolves to what it says. */
+  /** Sends `go`; resolves to the result. */
   const next = async (): Promise<Done> => {
     const saying = once(lines, 'line')
     child.stdin.write('go\n')
@@ -82,5 +71,10 @@ async function startChild(script: string, args: readonly string[], options: Part
     if (typeof line !== 'string') throw new Error(`${args.join(' ')} ended without a result`)
     return { ...(JSON.parse(line) as Omit<Done, 'at'>), at }
   }
-  return { child, ended, next }
+  const kill = async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return
+    child.kill('SIGKILL')
+    await ended
+  }
+  return { child, ended, next, kill }
 }

@@ -7,7 +7,7 @@ import { ONE_PAGE, SESSION, startViewers } from './ui-viewers.ts'
 const flow = linear('one-task', input<{ n: number }>(), task('only', { execute: () => undefined }))
 /** Posted side by side. */
 const WIDTH = 128
-/** The time in which streams tell what they have kept back: a quarter of a second. */
+/** Longer than the quarter of a second for which streams keep messages back, in milliseconds. */
 const STREAM_PERIOD = 300
 
 const ROLES: Readonly<Record<string, (args: readonly string[]) => Promise<void>>> = {
@@ -25,11 +25,14 @@ const ROLES: Readonly<Record<string, (args: readonly string[]) => Promise<void>>
   serve: async ([uri = '', viewers = '']) => {
     await using board = await openBoard(uri)
     const served = dashboard({ board })
-    await whenTold(async (end) => {
+    {
+      // The viewers connect before the measurement: their first requests load the modules that answer them.
       await using looking = await startViewers(served, Number(viewers))
-      await end()
-      return looking.messages
-    })
+      await whenTold(async (end) => {
+        await end()
+        return looking.messages
+      })
+    }
     await served.close()
   },
 
@@ -70,7 +73,7 @@ const ROLES: Readonly<Record<string, (args: readonly string[]) => Promise<void>>
     const served = dashboard({ board })
     await whenTold(async () => {
       await using looking = await startViewers(served, Number(viewers))
-      // The first thousand fill what is kept: the history, and an hour of figures.
+      // A quarter comes first, to fill what is kept: the history, and an hour of figures.
       await doJobs(board, Number(count) / 4)
       const before = await usedHeap()
       await doJobs(board, Number(count))

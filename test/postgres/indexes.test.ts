@@ -250,3 +250,45 @@ test('an invalid index does not replace another one', async () => {
   expect(await migrate(pool, migrations([REPLACING]))).toMatchObject([{ isMissing: true, isInvalid: true }])
   expect([await isValid(), await isValid('things_before')]).toEqual([false, true])
 })
+
+test('an index that newer snapshots could not use yet is not built at once, and replaces nothing', async () => {
+  await pool.query(`ALTER TABLE ${schema}.things ADD COLUMN note text`)
+  await pool.query(`CREATE INDEX things_before ON ${schema}.things (name)`)
+  await pool.query(`INSERT INTO ${schema}.things VALUES ('a')`)
+  const stranger = await pool.connect()
+  await stranger.query('BEGIN ISOLATION LEVEL REPEATABLE READ')
+  await stranger.query('SELECT txid_current()')
+  // The stranger may still read the former version of the row, which no index but that of the table's own chain of versions leads to.
+  await pool.query(`UPDATE ${schema}.things SET note = 'b'`)
+  expect(await migrate(pool, migrations([REPLACING]))).toMatchObject([{ isMissing: true, isInvalid: false }])
+  expect([await isValid(), await isValid('things_before')]).toEqual([undefined, true])
+  const finished = finishReplacing()
+  await untilBuilding()
+  await stranger.query('COMMIT')
+  stranger.release()
+  await finished
+  expect([await isValid(), await isValid('things_before')]).toEqual([true, undefined])
+})
+
+test('an index that somebody builds by hand is neither dropped nor built again', async () => {
+  const writer = await openWriter()
+  const byHand = pool.query(`CREATE INDEX CONCURRENTLY ${INDEX.name} ON ${schema}.things ${INDEX.definition}`)
+  while ((await isValid()) !== false);
+  const finished = finish()
+  // The process looks several times meanwhile.
+  for (let round = 0; round < 200; round += 1) expect(await isWaitingToDrop()).toBe(false)
+  await writer.commit()
+  await byHand
+  await finished
+  expect(await isValid()).toBe(true)
+})
+
+test('a table that somebody has locked exclusively keeps no process from starting', async () => {
+  const client = await pool.connect()
+  await migrate(pool, migrations())
+  await client.query(`BEGIN; LOCK TABLE ${schema}.things IN ACCESS EXCLUSIVE MODE`)
+  expect(await migrate(pool, migrations([INDEX]))).toMatchObject([INDEX])
+  await client.query('COMMIT')
+  client.release()
+  expect(await migrate(pool, migrations([INDEX]))).toEqual([])
+})

@@ -1,8 +1,8 @@
 /** Creates, reads, lists and removes books as folders. */
 import { randomUUID } from 'node:crypto'
-import type { RmOptions } from 'node:fs'
 import { readdir, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import { NotFound } from '../../core/errors.ts'
 import {
   asksForFlows,
@@ -108,7 +108,7 @@ async function readMatching(folder: string, query: BookQuery): Promise<BookDetai
 }
 
 /**
- * Takes the book away in one step, then deletes its files, and the files of earlier removals whose process died.
+ * Moves the book away in one step, then deletes its files, and the files of earlier removals whose process died.
  *
  * @returns false when something in it has changed after `unchangedSince`
  * @throws NotFound
@@ -126,18 +126,31 @@ export async function removeBook(
   } else if (!(await exists(bookRecord(folder))) || !(await tryMove(folder, gone))) throw bookNotFoundError(uuid)
   await syncFolders([shard])
   const names = await readdir(shard)
-  for (const name of names.filter(isGone)) await rm(join(shard, name), REMOVAL)
-  // The process of such a removal died, or will find that it was too slow.
+  for (const name of names.filter(isGone)) await removeFolder(join(shard, name))
+  // A book with a third name belongs to a removal whose process died, or is slow and will find the book put back.
   for (const name of names.filter(isTaken)) await putBack(join(shard, name))
   return true
 }
 
+/** The limit of attempts to delete a folder in which runs create files. */
+const MAX_REMOVALS = 10
+
 /**
- * A run that has a folder of the book open can create a file in it after its entries were listed: its removal fails
- * with ENOTEMPTY, and is repeated, after 10 ms, then 20 ms and so on. The run finds next that its folder is gone, and
- * creates no more.
+ * Deletes a folder. A run that still has a folder of the book open can create a file between the listing of this folder
+ * and its deletion, which then fails with ENOTEMPTY: it is tried again, after 10 ms, 20 ms and so on. The run soon notices
+ * that its folder was moved, and stops: see `assertInPlace` of {@link inFolder}. The option `maxRetries` of `rm` would
+ * count for each level of folders, and for errors that stay: one file on another device would take more than a minute.
  */
-const REMOVAL: RmOptions = { recursive: true, force: true, maxRetries: 10, retryDelay: 10 }
+async function removeFolder(path: string): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await rm(path, { recursive: true, force: true })
+    } catch (error) {
+      if (toErrno(error) !== 'ENOTEMPTY' || attempt === MAX_REMOVALS) throw error
+      await pause(10 * attempt)
+    }
+  }
+}
 
 /**
  * Moves a book to `gone` if nothing in it has changed. A change that was acknowledged between the check and the move

@@ -94,7 +94,7 @@ export class ViewedBoard {
     return this.cache.get('history', { minAgeMs: 1_000, maxAgeMs: 5_000 }, read)
   }
 
-  /** Computes how slow conductors are, see {@link slownessOf}. Cached for longer than other answers: the whole history is read for it. */
+  /** Computes how slow conductors are (see {@link slownessOf}): at most every ten seconds, because it reads up to 10,000 ended jobs. */
   slowness(): Promise<ReadonlyMap<string, number>> {
     const compute = async () => slownessOf(await this.history())
     return this.cache.get('slowness', { minAgeMs: 10_000, maxAgeMs: 30_000 }, compute)

@@ -1,4 +1,4 @@
-/** What a log does when the disk refuses or a next owner comes at the worst moment, both of which are made to happen here. */
+/** Logs and books while the disk fails, or another process takes over or removes them, at the worst moment. */
 import { writeFileSync } from 'node:fs'
 import { mkdir, open, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -162,7 +162,7 @@ test.runIf(process.platform === 'linux')(
       const { book, flow } = requestOf(uuid, 1)
       await persistence.createFlow({ book, flow })
       await using folder = await open(flowFolder(bookFolder(directory, uuid), flow.uuid))
-      // What a slow run does, which has its folder open: see `inFolder`.
+      // A slow run creates files through the descriptor of its open folder: see `inFolder`.
       const creating = (async () => {
         for (let file = 1; file <= 50; file++) await writeFile(`/proc/self/fd/${folder.fd}/${file}.tmp`, '')
       })().catch((error: unknown) => toErrno(error))

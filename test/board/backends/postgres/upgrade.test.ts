@@ -134,7 +134,7 @@ test('a board whose trash is in use starts without the index of the trash, and b
   expect(await board.findTrashed(job.uuid)).toMatchObject({ uuid: job.uuid })
 })
 
-test('a long board of the former index is claimed in order, while a transaction holds up the index that replaces it', async () => {
+test('on a long board that still has the former index, the most urgent job is claimed first, before and after the new index is built', async () => {
   await using place = await postgresPlaceOn(server.uri)
   {
     await using former = await place.open()

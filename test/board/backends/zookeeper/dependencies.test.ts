@@ -255,7 +255,8 @@ describe.skipIf(!zookeeperHosts)('dependencies on ZooKeeper', () => {
         const ends = await Promise.all(results.map((result) => ('job' in result ? result.job.wait() : undefined)))
         expect(new Set(ends)).toEqual(new Set([how === 'consume' ? 'COMPLETE' : 'TRASHED']))
       }
-      expect((await place.observer.getChildren(`${place.path}/.waits`)).names).toEqual([])
+      // The waits of cancelled jobs are deleted after their ends. Each look is a round trip.
+      while ((await place.observer.getChildren(`${place.path}/.waits`)).names.length > 0);
     },
   )
 
