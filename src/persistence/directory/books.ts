@@ -2,8 +2,8 @@
 import { randomUUID } from 'node:crypto'
 import { readdir, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
 import { NotFound } from '../../core/errors.ts'
+import { sleep } from '../../core/time.ts'
 import {
   asksForFlows,
   type BookQuery,
@@ -147,7 +147,7 @@ async function removeFolder(path: string): Promise<void> {
       return await rm(path, { recursive: true, force: true })
     } catch (error) {
       if (toErrno(error) !== 'ENOTEMPTY' || attempt === MAX_REMOVALS) throw error
-      await pause(10 * attempt)
+      await sleep(10 * attempt)
     }
   }
 }
