@@ -122,7 +122,7 @@ BEGIN
   -- Otherwise a function of another schema may be called, with the rights of this user.
   PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
   PERFORM pg_advisory_xact_lock(${MIGRATION_LOCK_KEY});
-  -- The size of a table waits for whoever has locked it exclusively, such as VACUUM FULL.
+  -- Otherwise, reading the size of a table would wait for a session that has locked the table exclusively, such as VACUUM FULL.
   PERFORM pg_catalog.set_config('lock_timeout', '100ms', true);${builds.join('')}
 END
 $indexes$`,

@@ -7,10 +7,8 @@ import { Socket } from 'node:net'
 import type { JobBoard } from '../../src/board/api/job-board.ts'
 import { openBoard } from '../../src/board/open.ts'
 import { type Allocator, cpuLedger, heapLedger, type Ledger, StageFinder } from './job-stages.ts'
-import { sideBySide, whenTold } from './part-child.ts'
-
-/** Jobs that are posted side by side, and claimed at once. */
-const WIDTH = 512
+import { whenTold } from './part-child.ts'
+import { consumeJobs, postJobs } from './plain-jobs.ts'
 
 /** What one process has taken for all its jobs. */
 export interface Measured {
@@ -28,25 +26,10 @@ export interface Measured {
 
 type Role = (board: JobBoard, count: number) => Promise<unknown>
 
-async function post(board: JobBoard, count: number): Promise<void> {
-  await sideBySide(count, WIDTH, () => board.post('flow', { n: 1 }))
-}
-
-async function work(board: JobBoard, count: number): Promise<void> {
-  let taken = 0
-  const settling: Promise<void>[] = []
-  while (taken < count) {
-    const claims = await board.claimNext({ max: Math.min(WIDTH, count - taken) })
-    taken += claims.length
-    for (const claim of claims) settling.push(claim.consume())
-  }
-  await Promise.all(settling)
-}
-
 const ROLES: Readonly<Record<string, Role>> = {
-  post,
-  work,
-  both: (board, count) => Promise.all([post(board, count), work(board, count)]),
+  post: postJobs,
+  work: consumeJobs,
+  both: (board, count) => Promise.all([postJobs(board, count), consumeJobs(board, count)]),
 }
 
 /** Counts what goes through the sockets of this process. */

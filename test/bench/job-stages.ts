@@ -149,7 +149,7 @@ const SAMPLING_BYTES = 4_096
 export interface Allocator {
   /** The name with the path of the module; its URL outside of the program, and `V8` for native code. */
   readonly name: string
-  /** Allocated by the functions themselves, without those that they call. */
+  /** The bytes that these functions have allocated themselves, without the functions that they call. */
   readonly bytes: number
 }
 

@@ -64,7 +64,7 @@ export default async function lone(): Promise<void> {
       all.get(system)?.push(await run(system, `lone-${round}`, JOBS))
   }
   for (const [system, rounds] of all) printRounds(system, rounds)
-  console.log(`\nafter ${MANY_WARM_UPS} jobs; these figures are of no goal`)
+  console.log(`\nafter ${MANY_WARM_UPS} jobs; no goal counts these figures`)
   const warm = new Map<System, Round>()
   for (const system of systems) warm.set(system, await run(system, 'lone-warm', ROUNDS * JOBS, 'warm'))
   for (const [system, round] of warm) printRounds(system, [round])

@@ -8,7 +8,7 @@ export const now = (): number => performance.timeOrigin + performance.now()
 /**
  * Prints that it is ready, does its part when it receives a line, and prints in a line of JSON what came of it.
  *
- * @param part receives `end`, which resolves when the next line arrives, for a part that runs until it is told to stop
+ * @param part receives a function whose promise resolves with the next line of input: a part can run until then
  */
 export async function whenTold(part: (end: () => Promise<unknown>) => Promise<unknown>): Promise<void> {
   const input = createInterface({ input: process.stdin })
@@ -29,7 +29,7 @@ export async function whenTold(part: (end: () => Promise<unknown>) => Promise<un
  * Prints `ready`, then does one round for each line of its input, and prints in a line of JSON what came of it. Exits when the parent process
  * has ended.
  */
-export async function eachTimeTold(round: () => Promise<unknown>): Promise<void> {
+export async function repeatWhenTold(round: () => Promise<unknown>): Promise<void> {
   console.log('ready')
   for await (const _line of createInterface({ input: process.stdin })) {
     const before = process.cpuUsage()

@@ -28,13 +28,13 @@ export interface PartOptions {
   readonly node?: string
 }
 
-/** A process that does its part again and again. Its script runs in `eachTimeTold`. Its disposal kills it. */
+/** A process that does rounds. Its script calls `repeatWhenTold`. Its disposal kills it. */
 export interface RepeatedPart extends AsyncDisposable {
   /** Tells it to begin a round; resolves when the round is done. */
   go(): Promise<Done>
 }
 
-/** Starts a process for a part; resolves when it is connected and waits to be told to begin. Its script runs in `whenTold`. */
+/** Starts a process that does one part; resolves when the process is connected. It begins at `go`. Its script calls `whenTold`. */
 export async function startPart(script: string, args: readonly string[], options: PartOptions = {}): Promise<Part> {
   const { child, ended, next, kill } = await startChild(script, args, options)
   return {
@@ -49,7 +49,7 @@ export async function startPart(script: string, args: readonly string[], options
   }
 }
 
-/** Starts a process that does rounds; resolves when it is connected and waits to be told to begin one. */
+/** Starts a process that does rounds; resolves when the process is connected. It begins a round at each `go`. */
 export async function startRepeatedPart(script: string, args: readonly string[]): Promise<RepeatedPart> {
   const { next, kill } = await startChild(script, args, {})
   return { go: next, [Symbol.asyncDispose]: kill }

@@ -27,11 +27,8 @@ const ROLES: Readonly<Record<string, (args: readonly string[]) => Promise<void>>
     const served = dashboard({ board })
     {
       // The viewers connect before the measurement: their first requests load the modules that answer them.
-      await using looking = await startViewers(served, Number(viewers))
-      await whenTold(async (end) => {
-        await end()
-        return looking.messages
-      })
+      await using _viewers = await startViewers(served, Number(viewers))
+      await whenTold((end) => end())
     }
     await served.close()
   },

@@ -258,7 +258,7 @@ test('an index that newer snapshots could not use yet is not built at once, and 
   const stranger = await pool.connect()
   await stranger.query('BEGIN ISOLATION LEVEL REPEATABLE READ')
   await stranger.query('SELECT txid_current()')
-  // The stranger may still read the former version of the row, which no index but that of the table's own chain of versions leads to.
+  // The open transaction may still read the former version of the row, to which an index that is built now does not lead.
   await pool.query(`UPDATE ${schema}.things SET note = 'b'`)
   expect(await migrate(pool, migrations([REPLACING]))).toMatchObject([{ isMissing: true, isInvalid: false }])
   expect([await isValid(), await isValid('things_before')]).toEqual([undefined, true])
@@ -270,7 +270,7 @@ test('an index that newer snapshots could not use yet is not built at once, and 
   expect([await isValid(), await isValid('things_before')]).toEqual([true, undefined])
 })
 
-test('an index that somebody builds by hand is neither dropped nor built again', async () => {
+test('an index that is being built by hand is neither dropped nor built again', async () => {
   const writer = await openWriter()
   const byHand = pool.query(`CREATE INDEX CONCURRENTLY ${INDEX.name} ON ${schema}.things ${INDEX.definition}`)
   while ((await isValid()) !== false);
@@ -283,7 +283,7 @@ test('an index that somebody builds by hand is neither dropped nor built again',
   expect(await isValid()).toBe(true)
 })
 
-test('a table that somebody has locked exclusively keeps no process from starting', async () => {
+test('a table that is locked exclusively keeps no process from starting', async () => {
   const client = await pool.connect()
   await migrate(pool, migrations())
   await client.query(`BEGIN; LOCK TABLE ${schema}.things IN ACCESS EXCLUSIVE MODE`)

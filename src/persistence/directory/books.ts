@@ -2,8 +2,8 @@
 import { randomUUID } from 'node:crypto'
 import { readdir, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { retry } from '../../core/async/retry.ts'
 import { NotFound } from '../../core/errors.ts'
-import { sleep } from '../../core/time.ts'
 import {
   asksForFlows,
   type BookQuery,
@@ -132,24 +132,20 @@ export async function removeBook(
   return true
 }
 
-/** The limit of attempts to delete a folder in which runs create files. */
+/** The number of times that the deletion of a folder is tried while runs create files in it. */
 const MAX_REMOVALS = 10
 
 /**
  * Deletes a folder. A run that still has a folder of the book open can create a file between the listing of this folder
- * and its deletion, which then fails with ENOTEMPTY: it is tried again, after 10 ms, 20 ms and so on. The run soon notices
- * that its folder was moved, and stops: see `assertInPlace` of {@link inFolder}. The option `maxRetries` of `rm` would
- * count for each level of folders, and for errors that stay: one file on another device would take more than a minute.
+ * and its deletion, which then fails with ENOTEMPTY: it is tried again. The run soon notices that its folder was moved,
+ * and stops: see `assertInPlace` of {@link inFolder}. The option `maxRetries` of `rm` would count for each level of
+ * folders, and for errors that stay: one file on another device would take more than a minute.
  */
-async function removeFolder(path: string): Promise<void> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await rm(path, { recursive: true, force: true })
-    } catch (error) {
-      if (toErrno(error) !== 'ENOTEMPTY' || attempt === MAX_REMOVALS) throw error
-      await sleep(10 * attempt)
-    }
-  }
+function removeFolder(path: string): Promise<void> {
+  return retry(() => rm(path, { recursive: true, force: true }), {
+    ...{ firstPauseMs: 10, maxPauseMs: 100, jitter: 'none' },
+    isRetryable: (error, attempt) => toErrno(error) === 'ENOTEMPTY' && attempt < MAX_REMOVALS,
+  })
 }
 
 /**
