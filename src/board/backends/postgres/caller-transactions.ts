@@ -52,12 +52,9 @@ export class PostgresCallerTransactions implements BackendCallerTransactions {
     const encoded = encodePost(request)
     await assertInTransaction(client, { what, schema })
     const receipt = newUuid()
-    const values = [receipt, number, ...toPostParameters([encoded])]
-    const parameters = values.map((_, index) => `$${index + 1}`)
-    parameters.splice(1, 0, '1')
-    // Without this check, a client of another database with the same schema would post the job on another board.
-    const isHere = `${boardIdentity(schema)} = $${values.push(await this.#identity())}`
-    const text = `SELECT CASE WHEN ${isHere} THEN ${schema}.post(${parameters.join(', ')})::text END AS answer, pg_current_xact_id()::text AS transaction`
+    const values = [await this.#identity(), receipt, number, ...toPostParameters([encoded])]
+    const parameters = values.map((_, index) => `$${index + 1}`).join(', ')
+    const text = `SELECT ${schema}.post_in_transaction(${parameters})::text AS answer, pg_current_xact_id()::text AS transaction`
     const { rows } = await translateErrors(what, () => client.query(text, values))
     const { answer, transaction } = rows[0] ?? {}
     if (answer === null)
@@ -78,7 +75,7 @@ export class PostgresCallerTransactions implements BackendCallerTransactions {
   /** Returns the identity of the board, which is read once. */
   async #identity(): Promise<string> {
     const { pool, schema } = this.#board
-    const text = `SELECT ${boardIdentity(schema)} AS identity`
+    const text = `SELECT ${schema}.board_identity() AS identity`
     const read = async () => (await translateErrors('posting', () => pool.query(text, []))).rows[0]?.['identity']
     this.#knownIdentity ??= String(await read())
     return this.#knownIdentity
@@ -142,13 +139,4 @@ function isPool(client: object): boolean {
 function driverStatus(client: object): unknown {
   const { getTransactionStatus }: { readonly getTransactionStatus?: unknown } = Object(client)
   return typeof getTransactionStatus === 'function' ? getTransactionStatus.call(client) : undefined
-}
-
-/**
- * Returns an SQL expression that identifies the database of a board: its name, and the time at which the tables of the schema were created. A copy of
- * the database under the same name has the same identity, and so has a server that takes over.
- */
-function boardIdentity(schema: string): string {
-  const madeAt = `SELECT extract(epoch FROM min(applied_at))::numeric(20, 6)::text FROM ${schema}.migrations WHERE part = 'board'`
-  return `pg_catalog.current_database() || ' ' || coalesce((${madeAt}), '')`
 }

@@ -1,4 +1,4 @@
--- Function that posts jobs.
+-- Functions that post jobs.
 --
 -- Settings of functions that process a batch (enable_... and jit) make plans find rows by their keys. Postgres plans for the
 -- table as it was when its statistics were last collected, and a board is often empty. A plan that reads a whole board looks
@@ -161,4 +161,29 @@ BEGIN
   END IF;
   RETURN :SCHEMA.answer(p_lane, p_number, json_build_object('ids', v_ids, 'taken', v_taken, 'gone', v_gone,
     'barred', (SELECT json_object_agg(at - 1, why) FROM unnest(v_barred, v_reasons) AS b(at, why))));
+END $function$;
+
+-- Returns what identifies the database of a board: its name, and the time at which the tables of the schema were created. A copy of the database under the
+-- same name has the same identity, and so has a server that takes over.
+CREATE OR REPLACE FUNCTION :SCHEMA.board_identity() RETURNS text LANGUAGE plpgsql STABLE
+SET search_path TO pg_catalog, pg_temp
+AS $function$
+BEGIN
+  RETURN current_database() || ' ' || coalesce(
+    (SELECT extract(epoch FROM min(applied_at))::numeric(20, 6)::text FROM :SCHEMA.migrations WHERE part = 'board'), '');
+END $function$;
+
+-- Posts jobs as the function post does, in a transaction of the caller, if the database is the one of the board. Returns null if it is another one: with the same
+-- schema there, the jobs would be posted on another board. A function of its own, because the server plans a statement of the client anew each time.
+CREATE OR REPLACE FUNCTION :SCHEMA.post_in_transaction(
+  p_identity text, p_lane uuid, p_board integer, p_bodies bytea, p_lengths integer[], p_uuids text[],
+  p_names text[], p_priorities text[], p_keys bytea[], p_owner_lost text[], p_delays float8[], p_dependents integer[],
+  p_after bigint[], p_settled boolean[], p_windows float8[], p_batches text[], p_members text[])
+RETURNS json LANGUAGE plpgsql
+SET search_path TO pg_catalog, pg_temp
+AS $function$
+BEGIN
+  IF :SCHEMA.board_identity() <> p_identity THEN RETURN NULL; END IF;
+  RETURN :SCHEMA.post(p_lane, 1, p_board, p_bodies, p_lengths, p_uuids, p_names, p_priorities, p_keys, p_owner_lost, p_delays, p_dependents,
+    p_after, p_settled, p_windows, p_batches, p_members);
 END $function$;

@@ -86,6 +86,7 @@ export function boardMigrations(schema: string): Migrations {
       fill('../migrations/16-queues-of-changes.sql'),
       FUNCTIONS_MOVED,
       FUNCTIONS_MOVED,
+      FUNCTIONS_MOVED,
       functions,
     ],
     lastMandatory: LAST_MANDATORY_STEP,
