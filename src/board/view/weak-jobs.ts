@@ -50,7 +50,12 @@ export class WeakJobs {
   }
 
   all(): JobEntry[] {
-    return [...this.#entries.values()].flatMap((entry) => entry.deref() ?? [])
+    const entries: JobEntry[] = []
+    for (const weak of this.#entries.values()) {
+      const entry = weak.deref()
+      if (entry) entries.push(entry)
+    }
+    return entries
   }
 }
 

@@ -48,7 +48,8 @@ const RESUME_BELOW = 1_000
 /** The most jobs of one transaction. All servers take that many small ones. */
 const MAX_ATOMIC_POSTS = 500
 
-const { client: _, ...ITEM_OPTIONS } = POST_OPTIONS
+const { client: _, ...OPTIONS_OF_ALL } = POST_OPTIONS
+const ITEM_OPTIONS = { ...OPTIONS_OF_ALL, flow: true, store: true } as const
 
 /** @throws InvalidArgument; what the items throw; the signal's reason; with `atomic`, as of `post` */
 export async function postMany(
@@ -202,6 +203,6 @@ class EarlierItems {
 
 /** @throws InvalidArgument */
 function checkItem(item: PostItem): PostItem {
-  assertOptions(item, { ...ITEM_OPTIONS, flow: true, store: true }, 'postMany: an item')
+  assertOptions(item, ITEM_OPTIONS, 'postMany: an item')
   return item
 }

@@ -163,14 +163,15 @@ export class JobSteps {
 
   list(): BoardListing {
     const { rows, entries } = this.#options
-    const jobs = [...rows.all()]
-    const idsOf = (some: readonly MemoryJob[]) => new Set(some.map(({ id }) => id))
-    return {
-      jobs: jobs.map(({ id }) => id),
-      claimed: idsOf(jobs.filter(({ held }) => held !== undefined)),
-      trashed: new Set(entries.keys()),
-      cancelled: idsOf(jobs.filter(({ cancellation }) => cancellation !== undefined)),
+    const jobs: string[] = []
+    const claimed = new Set<string>()
+    const cancelled = new Set<string>()
+    for (const { id, held, cancellation } of rows.all()) {
+      jobs.push(id)
+      if (held) claimed.add(id)
+      if (cancellation) cancelled.add(id)
     }
+    return { jobs, claimed, trashed: new Set(entries.keys()), cancelled }
   }
 
   read(id: string): StoredJob | UnreadableJob | undefined {

@@ -80,9 +80,16 @@ export class JobRows {
   add(posting: KeptPosting, bytes: Uint8Array): MemoryJob {
     const now = this.#clock.now()
     const row: MemoryJob = {
-      ...{ id: `job${String(this.#sequence).padStart(10, '0')}`, bytes, posting: toKept(posting), revision: 0 },
-      ...{ order: BigInt(this.#sequence), postedAt: now, writtenAt: now },
-      ...{ held: undefined, cancellation: undefined, alarms: [] },
+      id: `job${String(this.#sequence).padStart(10, '0')}`,
+      bytes,
+      posting: toKept(posting),
+      revision: 0,
+      order: BigInt(this.#sequence),
+      postedAt: now,
+      writtenAt: now,
+      held: undefined,
+      cancellation: undefined,
+      alarms: [],
     }
     this.#sequence += 1
     this.#rows.set(row.id, row)
