@@ -94,6 +94,14 @@ test('a post over a client of another database with the same schema is refused, 
   expect(String(error)).toContain('client is connected to another database than the board; nothing was posted')
   await other.post('flow', {}, { client, name: 'right' })
   await client.query('COMMIT', [])
+  // The schema of an older release has not all functions.
+  await client.query('DROP FUNCTION jobboard.post_in_transaction', [])
+  await client.query('BEGIN', [])
+  const refusal: unknown = await board.post('flow', {}, { client }).catch((thrown: unknown) => thrown)
+  expect(refusal).toBeInstanceOf(InvalidArgument)
+  expect(String(refusal)).toContain(
+    'another database than the board, or to one whose schema is that of an older release',
+  )
   await client.close()
   expect([await board.countJobs(), await other.countJobs()]).toEqual([0, 1])
 })

@@ -48,8 +48,8 @@ const RESUME_BELOW = 1_000
 /** The most jobs of one transaction. All servers take that many small ones. */
 const MAX_ATOMIC_POSTS = 500
 
-const { client: _, ...OPTIONS_OF_ALL } = POST_OPTIONS
-const ITEM_OPTIONS = { ...OPTIONS_OF_ALL, flow: true, store: true } as const
+const { client: _, ...OPTIONS_WITHOUT_CLIENT } = POST_OPTIONS
+const ITEM_OPTIONS = { ...OPTIONS_WITHOUT_CLIENT, flow: true, store: true } as const
 
 /** @throws InvalidArgument; what the items throw; the signal's reason; with `atomic`, as of `post` */
 export async function postMany(

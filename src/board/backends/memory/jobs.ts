@@ -163,6 +163,7 @@ export class JobSteps {
 
   list(): BoardListing {
     const { rows, entries } = this.#options
+    // One loop without lists in between, because it stops all other work of the process.
     const jobs: string[] = []
     const claimed = new Set<string>()
     const cancelled = new Set<string>()

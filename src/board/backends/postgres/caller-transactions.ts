@@ -30,6 +30,9 @@ import { jobNumber } from './store/rows.ts'
 
 /** SQLSTATE of `LOCK TABLE` outside of a transaction block. */
 const NO_TRANSACTION = '25P01'
+/** SQLSTATEs of a function, and of a schema, that does not exist. */
+const NO_FUNCTION = '42883'
+const NO_SCHEMA = '3F000'
 
 const TRANSACTION_ADVICE =
   'use one client for the whole transaction: const client = await pool.connect(), then BEGIN, post, COMMIT'
@@ -52,19 +55,20 @@ export class PostgresCallerTransactions implements BackendCallerTransactions {
     const encoded = encodePost(request)
     await assertInTransaction(client, { what, schema })
     const receipt = newUuid()
-    const values = [await this.#identity(), receipt, number, ...toPostParameters([encoded])]
+    // The receipt is passed as a lane: see `functions/receipts.sql`.
+    const values = [await this.#databaseIdentity(), receipt, number, ...toPostParameters([encoded])]
     const parameters = values.map((_, index) => `$${index + 1}`).join(', ')
     const text = `SELECT ${schema}.post_in_transaction(${parameters})::text AS answer, pg_current_xact_id()::text AS transaction`
-    const { rows } = await translateErrors(what, () => client.query(text, values))
+    const { rows } = await translateErrors(what, () => client.query(text, values)).catch((error: unknown) => {
+      throw [NO_FUNCTION, NO_SCHEMA].includes(Object(error).sqlState) ? otherDatabaseError(what, error) : error
+    })
     const { answer, transaction } = rows[0] ?? {}
-    if (answer === null)
-      throw new InvalidArgument(`${what}: client is connected to another database than the board; nothing was posted`)
+    if (answer === null) throw otherDatabaseError(what)
     const [result] = toPostResults([encoded], JSON.parse(String(answer)) as PostAnswer, NONE_LEFT)
     if (!result) throw new InvalidState(`${what}: the server did not answer`)
     if ('error' in result) throw result.error
     const posted = result.value
     if ('gone' in posted) await this.#assertGone(posted.gone, request.posting)
-    // The receipt is kept under its name as a lane: see `functions/receipts.sql`.
     return { ...posted, transaction: `${String(transaction)} ${receipt}` }
   }
 
@@ -72,10 +76,10 @@ export class PostgresCallerTransactions implements BackendCallerTransactions {
     return translateErrors('looking for the end of a transaction', () => this.#readState(transaction))
   }
 
-  /** Returns the identity of the board, which is read once. */
-  async #identity(): Promise<string> {
+  /** Returns the identity of the board's database, which is read once. */
+  async #databaseIdentity(): Promise<string> {
     const { pool, schema } = this.#board
-    const text = `SELECT ${schema}.board_identity() AS identity`
+    const text = `SELECT ${schema}.database_identity() AS identity`
     const read = async () => (await translateErrors('posting', () => pool.query(text, []))).rows[0]?.['identity']
     this.#knownIdentity ??= String(await read())
     return this.#knownIdentity
@@ -105,6 +109,15 @@ export class PostgresCallerTransactions implements BackendCallerTransactions {
     const found = await pool.query(`SELECT FROM ${schema}.receipts WHERE lane = $1`, [receipt])
     return found.rows.length > 0 ? 'committed' : 'rolled back'
   }
+}
+
+/** Returns the error for a client of another database than the board's. @param cause the server's error, where the board's functions are missing */
+function otherDatabaseError(what: string, cause?: unknown): InvalidArgument {
+  const where = cause === undefined ? '' : ', or to one whose schema is that of an older release'
+  return new InvalidArgument(
+    `${what}: client is connected to another database than the board${where}; nothing was posted`,
+    { cause },
+  )
 }
 
 /**

@@ -163,9 +163,9 @@ BEGIN
     'barred', (SELECT json_object_agg(at - 1, why) FROM unnest(v_barred, v_reasons) AS b(at, why))));
 END $function$;
 
--- Returns what identifies the database of a board: its name, and the time at which the tables of the schema were created. A copy of the database under the
--- same name has the same identity, and so has a server that takes over.
-CREATE OR REPLACE FUNCTION :SCHEMA.board_identity() RETURNS text LANGUAGE plpgsql STABLE
+-- Returns what identifies the database of this schema: the name of the database, and the time at which the tables of the schema were created. A copy of the
+-- database under the same name has the same identity, and so has the database of a standby server that takes over.
+CREATE OR REPLACE FUNCTION :SCHEMA.database_identity() RETURNS text LANGUAGE plpgsql STABLE
 SET search_path TO pg_catalog, pg_temp
 AS $function$
 BEGIN
@@ -173,17 +173,20 @@ BEGIN
     (SELECT extract(epoch FROM min(applied_at))::numeric(20, 6)::text FROM :SCHEMA.migrations WHERE part = 'board'), '');
 END $function$;
 
--- Posts jobs as the function post does, in a transaction of the caller, if the database is the one of the board. Returns null if it is another one: with the same
--- schema there, the jobs would be posted on another board. A function of its own, because the server plans a statement of the client anew each time.
+-- Posts jobs as the function post does, in a transaction of the caller. Returns null, and posts nothing, if the identity of this database is not p_database: a
+-- client of another database would post the jobs on the board of the same schema there.
+--
+-- The comparison is here and not in the statement of the client, because the server plans each statement of a client anew, and those of a function once for a
+-- connection. The number of the request is always 1: each post of a caller has a lane of its own.
 CREATE OR REPLACE FUNCTION :SCHEMA.post_in_transaction(
-  p_identity text, p_lane uuid, p_board integer, p_bodies bytea, p_lengths integer[], p_uuids text[],
+  p_database text, p_lane uuid, p_board integer, p_bodies bytea, p_lengths integer[], p_uuids text[],
   p_names text[], p_priorities text[], p_keys bytea[], p_owner_lost text[], p_delays float8[], p_dependents integer[],
   p_after bigint[], p_settled boolean[], p_windows float8[], p_batches text[], p_members text[])
 RETURNS json LANGUAGE plpgsql
 SET search_path TO pg_catalog, pg_temp
 AS $function$
 BEGIN
-  IF :SCHEMA.board_identity() <> p_identity THEN RETURN NULL; END IF;
+  IF p_database IS DISTINCT FROM :SCHEMA.database_identity() THEN RETURN NULL; END IF;
   RETURN :SCHEMA.post(p_lane, 1, p_board, p_bodies, p_lengths, p_uuids, p_names, p_priorities, p_keys, p_owner_lost, p_delays, p_dependents,
     p_after, p_settled, p_windows, p_batches, p_members);
 END $function$;
