@@ -77,9 +77,11 @@ export class ViewExtent {
    * read now.
    */
   async readOn(options: { signal?: Stoppable | undefined } = {}): Promise<boolean> {
-    const { windowReader, contentReader, subscription, readiness } = this.#options
+    const { index, windowReader, subscription, readiness } = this.#options
     if (!windowReader || !this.canReadOn) return false
-    const hasMore = contentReader.isBusy || (await windowReader.readOn())
+    // A read under way whose jobs have all left the board does not count: nothing waits for it, and a caller that tries again at once would keep its answer
+    // from arriving, and the whole process from doing anything else.
+    const hasMore = !index.toRead.isEmpty || (await windowReader.readOn())
     // A view that was closed meanwhile must not be opened again: nothing would close it.
     if (!hasMore || !subscription.isOpen) return false
     await readiness.whenSettled(options)

@@ -179,6 +179,27 @@ describe('a window of few bytes', () => {
   })
 })
 
+test('a caller that reads on does not keep a read from its answer, whose only job has left the board', async () => {
+  const { view, sections, backend } = viewOf({})
+  view.resync()
+  await view.whenSettled()
+  const asked = createDeferred()
+  backend.jobs.read = async (ids) => {
+    asked.resolve()
+    await turn()
+    return ids.map(() => undefined)
+  }
+  view.apply([{ kind: 'updated', id: 'job2' }])
+  await asked.promise
+  view.apply([{ kind: 'gone', id: 'job2' }])
+  Object.assign(sections, { range: async () => ({ jobs: [spot(1), spot(3), spot(4)], end: true, at: Date.now() }) })
+  // Callers that have no time to wait read on until there is no more. Without an answer in between, no other work of the process went on.
+  let sectionsRead = 0
+  while (sectionsRead < 1_000 && (await view.extent.readOn())) sectionsRead += 1
+  expect(sectionsRead).toBe(1)
+  expect(idsIn(view)).toEqual(['job1', 'job3', 'job4'])
+})
+
 test('without a connection the window is read once, and again after the next listing', async () => {
   const { view, sections } = viewOf({})
   const range = sections.range
