@@ -79,11 +79,14 @@ export class JobChooser {
     return place
   }
 
-  /** Returns whether there is a job of these queues to claim that `accept` accepts. */
+  /** Returns whether {@link reserveNext} would reserve a job now. */
   hasClaimable({ accept, queues }: Pick<TakeOptions, 'accept' | 'queues'>): boolean {
-    const { view, held } = this.#options
-    const wanted = { queues, accept: (posting: Posting) => this.accepts(accept, posting), suspects: held.suspects }
-    const isFound = this.canClaim && view.queue.hasClaimable(wanted)
+    const { view, rejected, held } = this.#options
+    const wanted = {
+      ...{ queues, accept: (posting: Posting) => this.accepts(accept, posting), suspects: held.suspects },
+      ...(queues ? { continued: view.extent.continuedQueues } : {}),
+    }
+    const isFound = this.canClaim && rejected.limitTo(1) > 0 && view.queue.hasClaimable(wanted)
     view.afterSearch()
     return isFound
   }

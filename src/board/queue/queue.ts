@@ -349,7 +349,7 @@ export class ClaimQueue {
    * Returns whether all jobs of the served queue that are in the view are being claimed, and the board has more: they are behind the end of the window,
    * or their postings are being read.
    */
-  #isDry(index: number, { continued = [] }: TakeOptions, choice: QueueChoice): boolean {
+  #isDry(index: number, { continued = [] }: Pick<TakeOptions, 'continued'>, choice: QueueChoice): boolean {
     if (continued.length === 0 && this.#unread.size === 0) return false
     const isOwn = (queue: string) => choice.indexOf(queue) === index
     let free = 0
@@ -391,11 +391,20 @@ export class ClaimQueue {
     return isFree && !this.#limits.awaitRoom(queuePlace, this.#now) ? this.reserveEntry(entry) : undefined
   }
 
-  /** Returns whether any job can be claimed. */
-  hasClaimable(wanted: Pick<TakeOptions, 'accept' | 'suspects' | 'queues'>): boolean {
-    const choice = wanted.queues?.choice
-    const isWanted = choice && ((queue: string) => choice.includes(queue))
-    return this.#findCandidates({ ...wanted, max: 1, spread: 1 }, isWanted).length > 0
+  /**
+   * Returns whether {@link reserveNext} would choose a job now. It must not be true otherwise: a caller that waits for a job, and finds none, waits again at
+   * once, and its process would do nothing else.
+   */
+  hasClaimable(wanted: Pick<TakeOptions, 'accept' | 'suspects' | 'queues' | 'continued'>): boolean {
+    const { queues: turns } = wanted
+    const one = { ...wanted, max: 1, spread: 1 }
+    if (!turns) return this.#findCandidates(one).length > 0
+    const { choice } = turns
+    for (const index of choice.isWeighted ? turns.order([]) : choice.entries.keys()) {
+      if (this.#findCandidates(one, (queue) => choice.indexOf(queue) === index).length > 0) return true
+      if (this.#isDry(index, wanted, choice)) return false
+    }
+    return false
   }
 
   unreserve(places: readonly QueuePlace[]): void {

@@ -103,8 +103,13 @@ export class ViewExtent {
         await readiness.whenSettled({ signal })
       }
       if (entry.windowStatus !== 'pinned' || !wantsResources(entry)) return pin
-      await windowReader.readUpTo(entry)
-      await readiness.whenSettled({ signal })
+      let isCut: boolean
+      do {
+        await windowReader.readUpTo(entry)
+        // A gap ends the read. It goes on when the view is current again.
+        isCut = !readiness.isCurrent
+        await readiness.whenSettled({ signal })
+      } while (isCut)
       return pin
     } catch (error) {
       pin[Symbol.dispose]()

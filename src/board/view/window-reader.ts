@@ -183,12 +183,13 @@ export class WindowReader {
     }
   }
 
-  /** Reads until all jobs before this job in claim order are in the view. The job must be pinned. */
+  /** Reads until all jobs before this job in claim order are in the view, or until a gap. The job must be pinned. */
   async readUpTo(entry: JobEntry): Promise<void> {
-    const { window } = this.#options
+    const { window, isCurrent } = this.#options
     const at = toQueueKey(entry)
+    // Until the board is listed after a gap, reads are ignored, and the end stays where it is.
     for (let end = at && window.endFor(at); at && end && compareClaimOrder(end, at) < 0; end = window.endFor(at))
-      if (!(await this.readOn())) return
+      if (!isCurrent() || !(await this.readOn())) return
   }
 
   /** Reads the jobs before the pinned jobs again, after a listing has set the window to its usual length. */

@@ -8,6 +8,7 @@
  * A board that has the slots for itself is asked once, and answers when a job is there. Boards that share slots are asked for the jobs that
  * can be claimed now, and then watched until there is one: no slot waits for a board that has nothing.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Claim, JobBoard, Posting, ServedQueues } from '../../board/index.ts'
 import { boardInternals } from '../../board/internal.ts'
 import { type FollowingSignal, followSignals, rejectOnAbort } from '../../core/async/abort.ts'
@@ -171,6 +172,8 @@ export class ClaimLoop {
     if (burst) slots.noteExhausted(lane)
     this.#isQueueFresh = false
     await this.#waitForJobs(signal)
+    // If the board always says that there is a job, and claims none, that must not stop everything else in the process.
+    await nextTurn()
   }
 
   /** Refreshes the queue: this process's view of it may be behind, for example just after a reconnect. */

@@ -23,6 +23,7 @@ export interface EntryOptions {
   readonly dueAt?: number
   readonly flow?: string
   readonly limits?: readonly PostLimit[]
+  readonly queue?: string
 }
 
 /** How large each posting says it is. */
@@ -44,13 +45,14 @@ export function unreadEntry(): JobEntry {
 
 /** The entry as it is once its posting was read. */
 export function readNow(entry: JobEntry, options: EntryOptions = {}): void {
-  const { name = 'job', priority = 'NORMAL', deaths = 0, resources, dueAt = 0, flow, limits } = options
+  const { name = 'job', priority = 'NORMAL', deaths = 0, resources, dueAt = 0, flow, limits, queue } = options
   const attempts = Array.from({ length: deaths }, () => ({ who: 'who', at: new Date(0) }))
   const made = makePosting({
     name,
     details: flow === undefined ? {} : { flow },
     priority,
     ...(limits ? { limits } : {}),
+    ...(queue === undefined ? {} : { queue }),
   })
   const delay = dueAt === 0 ? {} : { delay: dueAt }
   const posting = {

@@ -200,6 +200,35 @@ test('a caller that reads on does not keep a read from its answer, whose only jo
   expect(idsIn(view)).toEqual(['job1', 'job3', 'job4'])
 })
 
+test('a pin that reads up to its job ends its read at a gap, and goes on after the listing', async () => {
+  const disk = { resources: { exclusive: ['disk'] } }
+  let reads = 0
+  let listings = 0
+  const { view, backend } = viewOf({
+    claimed: async () => {
+      listings += 1
+      // A listing takes a while.
+      await turn()
+      return []
+    },
+    range: async ({ after }) => {
+      if (!after) return { jobs: [spot(1), spot(2), spot(3)], end: false, at: Date.now() }
+      reads += 1
+      if (reads === 1) view.resync()
+      if (reads > 100) throw new Error('reads for ever')
+      const rest = [4, 5, 6, 7, 8, 9].map((n) => spot(n)).filter(({ order }) => order > after.order)
+      return { jobs: rest.slice(0, 3), end: rest.length <= 3, at: Date.now() }
+    },
+  })
+  backend.jobs.read = async (ids) => ids.map((id) => stored(Number(id.slice('job'.length)), disk))
+  view.resync()
+  await view.whenSettled()
+  const entry = view.addOwnPost(stored(9, disk), view)
+  using _held = await view.extent.pin(entry)
+  expect({ reads, listings }).toEqual({ reads: 3, listings: 2 })
+  expect(idsIn(view)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9].map((n) => `job${n}`))
+})
+
 test('without a connection the window is read once, and again after the next listing', async () => {
   const { view, sections } = viewOf({})
   const range = sections.range
