@@ -37,6 +37,11 @@ export class JobChooser {
     return this.#options.session.canClaim
   }
 
+  /** Whether the board claims none of its next jobs for a while, because it has refused several claims. */
+  get isResting(): boolean {
+    return this.#options.rejected.limitTo(1) === 0
+  }
+
   /** Returns whether `accept` accepts the job. */
   accepts(accept: (posting: Posting) => boolean, posting: Posting): boolean {
     return this.#options.acceptGuard.accepts(accept, posting)
@@ -79,14 +84,14 @@ export class JobChooser {
     return place
   }
 
-  /** Returns whether {@link reserveNext} would reserve a job now. */
+  /** Returns whether {@link reserveNext} would reserve a job, by what was due at the last look: a timer wakes callers when more is due. */
   hasClaimable({ accept, queues }: Pick<TakeOptions, 'accept' | 'queues'>): boolean {
-    const { view, rejected, held } = this.#options
+    const { view, held } = this.#options
     const wanted = {
       ...{ queues, accept: (posting: Posting) => this.accepts(accept, posting), suspects: held.suspects },
       ...(queues ? { continued: view.extent.continuedQueues } : {}),
     }
-    const isFound = this.canClaim && rejected.limitTo(1) > 0 && view.queue.hasClaimable(wanted)
+    const isFound = this.canClaim && !this.isResting && view.queue.hasClaimable(wanted)
     view.afterSearch()
     return isFound
   }

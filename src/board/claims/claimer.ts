@@ -141,7 +141,8 @@ export class Claimer {
     const polling = chooser.canClaim ? waiter.pollThenView(stop) : undefined
     if (polling !== undefined) return polling
     const signal = { signal: stop }
-    const more = chooser.canClaim && view.extent.canReadOn ? view.extent.readOn(signal) : undefined
+    const more =
+      chooser.canClaim && !chooser.isResting && view.extent.canReadOn ? view.extent.readOn(signal) : undefined
     if (timeout !== 0) {
       more?.catch(() => undefined)
       await view.changed.wait(signal)

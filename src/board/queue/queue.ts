@@ -392,14 +392,16 @@ export class ClaimQueue {
   }
 
   /**
-   * Returns whether {@link reserveNext} would choose a job now. It must not be true otherwise: a caller that waits for a job, and finds none, waits again at
-   * once, and its process would do nothing else.
+   * Returns whether {@link reserveNext} would choose a job now. It must be false whenever that would choose none: a caller that is told of a job and then
+   * finds none asks again at once, and its process would do nothing else.
    */
   hasClaimable(wanted: Pick<TakeOptions, 'accept' | 'suspects' | 'queues' | 'continued'>): boolean {
     const { queues: turns } = wanted
     const one = { ...wanted, max: 1, spread: 1 }
     if (!turns) return this.#findCandidates(one).length > 0
     const { choice } = turns
+    // Most callers find nothing, and one search of all their queues says so.
+    if (this.#findCandidates(one, (queue) => choice.includes(queue)).length === 0) return false
     for (const index of choice.isWeighted ? turns.order([]) : choice.entries.keys()) {
       if (this.#findCandidates(one, (queue) => choice.indexOf(queue) === index).length > 0) return true
       if (this.#isDry(index, wanted, choice)) return false

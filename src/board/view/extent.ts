@@ -103,13 +103,11 @@ export class ViewExtent {
         await readiness.whenSettled({ signal })
       }
       if (entry.windowStatus !== 'pinned' || !wantsResources(entry)) return pin
-      let isCut: boolean
+      let isRead: boolean
       do {
-        await windowReader.readUpTo(entry)
-        // A gap ends the read. It goes on when the view is current again.
-        isCut = !readiness.isCurrent
+        isRead = await windowReader.readUpTo(entry)
         await readiness.whenSettled({ signal })
-      } while (isCut)
+      } while (!isRead && !entry.ended)
       return pin
     } catch (error) {
       pin[Symbol.dispose]()

@@ -183,13 +183,16 @@ export class WindowReader {
     }
   }
 
-  /** Reads until all jobs before this job in claim order are in the view, or until a gap. The job must be pinned. */
-  async readUpTo(entry: JobEntry): Promise<void> {
+  /** Reads until all jobs before this job in claim order are in the view. The job must be pinned. Resolves with false if a gap has ended the read. */
+  async readUpTo(entry: JobEntry): Promise<boolean> {
     const { window, isCurrent } = this.#options
     const at = toQueueKey(entry)
-    // Until the board is listed after a gap, reads are ignored, and the end stays where it is.
-    for (let end = at && window.endFor(at); at && end && compareClaimOrder(end, at) < 0; end = window.endFor(at))
-      if (!isCurrent() || !(await this.readOn())) return
+    // After a gap, the answers to reads are ignored until the board is listed: the end would stay where it is, and each read would be followed by another one.
+    for (let end = at && window.endFor(at); at && end && compareClaimOrder(end, at) < 0; end = window.endFor(at)) {
+      if (!isCurrent()) return false
+      if (!(await this.readOn())) return isCurrent()
+    }
+    return true
   }
 
   /** Reads the jobs before the pinned jobs again, after a listing has set the window to its usual length. */
