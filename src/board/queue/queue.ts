@@ -392,8 +392,8 @@ export class ClaimQueue {
   }
 
   /**
-   * Returns whether {@link reserveNext} would choose a job now. It must be false whenever that would choose none: a caller that is told of a job and then
-   * finds none asks again at once, and its process would do nothing else.
+   * Returns whether {@link reserveNext} would choose a job now. The two must agree: a conductor of several boards calls one after the other, and if this
+   * returned true while `reserveNext` chooses none, it would repeat both for ever, without a turn of the event loop in between.
    */
   hasClaimable(wanted: Pick<TakeOptions, 'accept' | 'suspects' | 'queues' | 'continued'>): boolean {
     const { queues: turns } = wanted

@@ -51,8 +51,8 @@ export class ClaimLoop {
   #isPausing = false
   /** Whether the queue was refreshed after there was nothing to claim. */
   #isQueueFresh = false
-  /** Whether a wait for jobs has ended since the last claim. */
-  #wasTold = false
+  /** Whether a wait for jobs has ended since the last claim was granted. */
+  #hasWaited = false
   /** The signal for calls that claim or wait for jobs, until it fires: most calls end without it, and the next one has the same. */
   #lookSignal: FollowingSignal | undefined
   /** Identifies the call in progress that claims or waits for jobs. */
@@ -154,7 +154,7 @@ export class ClaimLoop {
     const claims = await this.#claimNext({ max, signal, ...(waits ? {} : { timeout: 0 }) })
     if (claims === 'nothing') return this.#onNothing(signal)
     this.#isQueueFresh = false
-    this.#wasTold = false
+    this.#hasWaited = false
     for (const claim of claims) this.#begin(claim)
     if (!waits) slots.endTurn(lane)
   }
@@ -171,13 +171,13 @@ export class ClaimLoop {
       slots.endTurn(lane)
       return this.#refreshQueue(signal)
     }
-    // Should the board say again and again that there is a job, and claim none, timers and sockets of the process still get their turn.
-    if (this.#wasTold) await nextTurn()
+    // The wait has found a job that cannot be claimed. Should that repeat, timers and sockets of the process still get their turn.
+    if (this.#hasWaited) await nextTurn()
     slots.setIdle(lane)
     if (burst) slots.noteExhausted(lane)
     this.#isQueueFresh = false
     await this.#waitForJobs(signal)
-    this.#wasTold = true
+    this.#hasWaited = true
   }
 
   /** Refreshes the queue: this process's view of it may be behind, for example just after a reconnect. */

@@ -1,6 +1,6 @@
 /**
- * Whoever waits until there is a job to claim, finds one. Conductors of several boards wait and try in turns: if the two did not agree, the turns
- * would follow each other without an event of the server or a timer in between, and the process would do nothing else.
+ * A wait for a claimable job resolves only when a claim would find one. A conductor of several boards repeats both in turn: if the two did not agree,
+ * it would do so for ever, without an answer of the server or a timer in between.
  */
 import { describe, expect, test } from 'vitest'
 import { JobBoard } from '../../../src/board/api/job-board.ts'
@@ -29,14 +29,14 @@ test('while a board rests after refused claims, there is no job to claim', async
   for (let job = 0; job < 6; job += 1) await board.post('flow', {})
   const tryToClaim = () => rejectionOf(board.claimNext({ timeout: 0 }))
   expect(await tryToClaim()).toBeInstanceOf(Timeout)
-  let isTold = false
+  let hasResolved = false
   const waiting = boardInternals(board)
     .waitToClaim({ accept, signal: new AbortController().signal })
     .then(() => {
-      isTold = true
+      hasResolved = true
     })
   for (let turn = 0; turn < 100; turn += 1) await Promise.resolve()
-  expect(isTold).toBe(false)
+  expect(hasResolved).toBe(false)
   isFull = false
   await waiting
   const [claim] = await board.claimNext({ timeout: 0 })

@@ -163,7 +163,7 @@ export class JobSteps {
 
   list(): BoardListing {
     const { rows, entries } = this.#options
-    // One loop without lists in between, because it stops all other work of the process.
+    // One loop: a board may have 100,000 jobs, and the process does nothing else meanwhile.
     const jobs: string[] = []
     const claimed = new Set<string>()
     const cancelled = new Set<string>()
